@@ -1,14 +1,14 @@
 """What can go wrong with local servers, each told as one sentence with a remedy.
 
-    DevServerError                base; never raised itself
-    ├── JavaError                 no Java, or one that is too old
-    ├── ArtifactError             an artifact cannot be had
-    │   ├── ArtifactNotFoundError   the repositories answer, and have no such artifact
-    │   ├── NetworkUnavailableError the repositories cannot be reached, or broke off
-    │   └── ArtifactCorruptError    a cached or downloaded file is not the one expected
-    ├── BinariesMissingError      a server's programs are not installed
-    ├── PortTakenError            another process listens where we have to
-    └── ServerStartError          the server ended, or stayed silent past its deadline
+DevServerError                base; never raised itself
+├── JavaError                 no Java, or one that is too old
+├── ArtifactError             an artifact cannot be had
+│   ├── ArtifactNotFoundError   the repositories answer, and have no such artifact
+│   ├── NetworkUnavailableError the repositories cannot be reached, or broke off
+│   └── ArtifactCorruptError    a cached or downloaded file is not the one expected
+├── BinariesMissingError      a server's programs are not installed
+├── PortTakenError            another process listens where we have to
+└── ServerStartError          the server ended, or stayed silent past its deadline
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=die_with_keeper,  # noqa: PLW1509 - the keeper has a single thread
+            preexec_fn=die_with_keeper,  # safe: the keeper has a single thread
             **identity,
         )
 

@@ -78,9 +78,12 @@ class KeptProcess:
                 start_new_session=True,
             )
             os.close(writable)
+            writable = -1
             self.pid = _read_pid(readable, command.name)
         finally:
-            os.close(readable)
+            for descriptor in (readable, writable):
+                if descriptor >= 0:
+                    os.close(descriptor)
 
     @property
     def is_running(self) -> bool:

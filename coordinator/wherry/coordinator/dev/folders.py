@@ -1,0 +1,68 @@
+"""Working folders of local servers: the user's own, which are kept, or temporary ones, which go with the server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry.coordinator.dev.errors import ServerStartError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder:
+    """Where a server keeps its files.
+
+    Attributes:
+        path: An existing folder.
+        is_temporary: Whether it is deleted with the server.
+    """
+
+    path: Path
+    is_temporary: bool
+
+    @property
+    def removable(self) -> tuple[Path, ...]:
+        """What has to be deleted when the owner dies."""
+        return (self.path,) if self.is_temporary else ()
+
+    def discard(self) -> None:
+        """Delete the folder when it is temporary."""
+        if self.is_temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def server_folder(name: str, wanted: Path | None) -> ServerFolder:
+    """Return the wanted folder, made if need be, or else a new temporary one.
+
+    Raises:
+        ServerStartError: The folder cannot be made or written to.
+    """
+    if wanted is None:
+        return ServerFolder(Path(tempfile.mkdtemp(prefix=f"wherry-{name}-")), is_temporary=True)
+    path = wanted.expanduser().absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServerStartError(
+            f"The folder {path} for {name} cannot be made: {error.strerror}.", "Choose another folder."
+        ) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ServerStartError(f"The folder {path} for {name} is not writable.", "Choose another folder.")
+    return ServerFolder(path, is_temporary=False)
+
+
+def render_properties(settings: Mapping[str, str]) -> str:
+    """Return the settings as a Java properties file."""
+    return "".join(f"{_escape(key, ' :=#!')}={_escape(value, '')}\n" for key, value in settings.items())
+
+
+def _escape(text: str, specials: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    for special in specials:
+        escaped = escaped.replace(special, f"\\{special}")
+    # A leading space of a value would be taken for the separator's.
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped

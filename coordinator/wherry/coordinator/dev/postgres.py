@@ -1,0 +1,257 @@
+"""A real PostgreSQL on this machine for tests and demonstrations, from the installed binaries."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from wherry.coordinator.dev.errors import BinariesMissingError, DevServerError, ServerStartError
+from wherry.coordinator.dev.folders import server_folder
+from wherry.coordinator.dev.ports import LOOPBACK, free_ports, require_free
+from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+
+READY_TIMEOUT_S = 60.0
+COMMAND_TIMEOUT_S = 60.0
+STOP_GRACE_S = 15.0
+SUPERUSER = "postgres"
+DATABASE = "postgres"
+
+DEBIAN_ROOT = Path("/usr/lib/postgresql")
+# PostgreSQL refuses to run as root; the packaged user is the natural other one.
+UNPRIVILEGED_USERS = ("postgres", "nobody")
+
+_INSTALL = "Install the server (Debian and Ubuntu: apt-get install postgresql), or put its programs on PATH."
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """Whom the server runs as; None and None are ourselves."""
+
+    user_id: int | None = None
+    group_id: int | None = None
+
+
+class LocalPostgres:
+    """One PostgreSQL server with trust authentication on the loopback address. A context manager.
+
+    Its settings are PostgreSQL's own unless `options` say otherwise; pass `{"fsync": "off"}` where durability
+    against a power cut is of no interest. May be started again on the same data after `stop` or `kill`.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        data_dir: Path | None = None,
+        options: Mapping[str, str] | None = None,
+        binaries: Path | None = None,
+    ) -> None:
+        """Describe the server; nothing is started yet.
+
+        Args:
+            port: Where clients connect; None takes a free one.
+            data_dir: Folder that is kept; None makes a temporary one that `close` deletes.
+            options: Server settings, as of `postgresql.conf`.
+            binaries: Folder of its programs; None finds them.
+
+        Raises:
+            BinariesMissingError: PostgreSQL is not installed.
+        """
+        self.host = LOOPBACK
+        self.port = port if port is not None else free_ports(1)[0]
+        self._binaries = binaries or find_binaries()
+        self._options = dict(options or {})
+        self._identity = _unprivileged_identity()
+        self._folder = server_folder("postgres", data_dir)
+        self._process: KeptProcess | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """A libpq address of its database `postgres`."""
+        return self.url_of(DATABASE)
+
+    @property
+    def jdbc_url(self) -> str:
+        """The same address as JDBC drivers want it."""
+        return f"jdbc:postgresql://{self.host}:{self.port}/{DATABASE}?user={SUPERUSER}"
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder with the data, the log and the Unix socket."""
+        return self._folder.path
+
+    @property
+    def log_path(self) -> Path:
+        """The file that takes the server's log."""
+        return self.data_dir / "postgres.log"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the postmaster. Only after `start`."""
+        assert self._process is not None, "the server was not started"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the postmaster lives."""
+        return self._process is not None and self._process.is_running
+
+    def url_of(self, database: str) -> str:
+        """Return the libpq address of a database."""
+        return f"postgresql://{SUPERUSER}@{self.host}:{self.port}/{database}"
+
+    def start(self, timeout_s: float = READY_TIMEOUT_S) -> Self:
+        """Start the server and wait until it accepts connections. Does nothing when it runs.
+
+        Raises:
+            PortTakenError: Somebody listens on its port.
+            ServerStartError: Its data cannot be made, or it ended or stayed silent.
+        """
+        if self.is_running:
+            return self
+        require_free(self.port, "PostgreSQL")
+        self._make_cluster()
+        self._process = KeptProcess(self._command())
+        self._process.wait_until_ready(self._is_ready, timeout_s)
+        return self
+
+    def stop(self) -> None:
+        """Disconnect all clients and shut the server down cleanly. Does nothing when it does not run."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """End the server at once, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self) -> None:
+        """Stop the server and delete its data when they are temporary."""
+        self.stop()
+        self._folder.discard()
+
+    def run_sql(self, statement: str, database: str = DATABASE) -> list[str]:
+        """Run SQL through psql and return the result's lines, columns separated by `|`.
+
+        Raises:
+            DevServerError: The server refuses it.
+        """
+        arguments = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url_of(database), "-c", statement]
+        done = self._run("psql", arguments)
+        if done.returncode != 0:
+            raise DevServerError(f"PostgreSQL refused {statement!r}: {' '.join(done.stderr.split())}.")
+        return done.stdout.splitlines()
+
+    @property
+    def _cluster(self) -> Path:
+        return self.data_dir / "cluster"
+
+    def _make_cluster(self) -> None:
+        if (self._cluster / "PG_VERSION").is_file():
+            return
+        if self._identity.user_id is not None:
+            os.chown(self.data_dir, self._identity.user_id, self._identity.group_id or 0)
+        arguments = ["-D", str(self._cluster), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
+        done = self._run("initdb", arguments)
+        if done.returncode != 0:
+            raise ServerStartError(
+                f"PostgreSQL's data folder {self._cluster} cannot be made: {' '.join(done.stderr.split())}",
+                "Choose a folder that an unprivileged user may reach.",
+            )
+
+    def _command(self) -> ServerCommand:
+        settings = {
+            "listen_addresses": self.host,
+            "port": str(self.port),
+            "unix_socket_directories": str(self.data_dir),
+            **self._options,
+        }
+        return ServerCommand(
+            name="PostgreSQL",
+            argv=[
+                *(str(self._binaries / "postgres"), "-D", str(self._cluster)),
+                *(argument for key, value in settings.items() for argument in ("-c", f"{key}={value}")),
+            ],
+            log_path=self.log_path,
+            directory=self.data_dir,
+            user_id=self._identity.user_id,
+            group_id=self._identity.group_id,
+            stop_signal=signal.SIGINT,  # its "fast" shutdown; SIGTERM would wait for clients to leave
+            grace_s=STOP_GRACE_S,
+            remove=self._folder.removable,
+        )
+
+    def _is_ready(self) -> bool:
+        return self._run("pg_isready", ["-q", "-h", self.host, "-p", str(self.port)]).returncode == 0
+
+    def _run(self, program: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        identity = self._identity
+        return subprocess.run(
+            [str(self._binaries / program), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+            cwd=self.data_dir,
+            user=identity.user_id,
+            group=identity.group_id,
+            extra_groups=None if identity.user_id is None else [],
+        )
+
+
+def find_binaries(root: Path = DEBIAN_ROOT) -> Path:
+    """Return the folder of PostgreSQL's programs: the newest Debian package's, or that of `postgres` on PATH.
+
+    Raises:
+        BinariesMissingError: There is none.
+    """
+    packaged = [path.parent for path in root.glob("*/bin/postgres")]
+    if packaged:
+        return max(packaged, key=lambda path: _number(path.parent.name))
+    found = shutil.which("postgres")
+    if found is None or not Path(found).resolve().with_name("initdb").exists():
+        raise BinariesMissingError(
+            f"PostgreSQL's server is not installed: neither {root}/*/bin nor PATH has it.", _INSTALL
+        )
+    return Path(found).resolve().parent
+
+
+def _number(version: str) -> float:
+    match = re.match(r"\d+(?:\.\d+)?", version)
+    return float(match.group()) if match else -1.0
+
+
+def _unprivileged_identity() -> _Identity:
+    if os.geteuid() != 0:
+        return _Identity()
+    for name in UNPRIVILEGED_USERS:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return _Identity(entry.pw_uid, entry.pw_gid)
+    raise BinariesMissingError(
+        f"PostgreSQL does not run as root, and there is no user {' or '.join(UNPRIVILEGED_USERS)}.", _INSTALL
+    )
