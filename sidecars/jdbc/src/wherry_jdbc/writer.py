@@ -109,11 +109,11 @@ class TableWriter:
         return errors
 
     def _plan(self, name: TableName, rows: Rows, columns: list[Column]) -> Iterator[tuple[Callable[[Rows], None], Rows]]:
-        """The ways in which the rows go: copied, merged, deleted."""
+        """The ways in which the rows go: deleted, copied, merged. Stages are made here, before any savepoint."""
         gone = [i for i, deleted in enumerate(rows.deleted.to_pylist()) if deleted] if pc.any(rows.deleted).as_py() else []
         if gone:
             key = [column for column in columns if column.name in rows.key]
-            yield (lambda some: self._staged(some, key, lambda s: tables.delete_from_stage(name, s, key))), rows.take(gone)
+            yield self._staged(key, lambda stage: tables.delete_from_stage(name, stage, key)), rows.take(gone)
             rows = rows.take(sorted(set(range(len(rows.index))) - set(gone)))
         if not rows.index:
             return
@@ -122,11 +122,11 @@ class TableWriter:
             yield (lambda some: self._database.copy(name, cast(some, columns))), rows
             return
         merge = {
-            InsertMode.INSERT: lambda s: tables.insert_from_stage(name, s, columns),
-            InsertMode.UPSERT: lambda s: tables.upsert_from_stage(name, s, columns, rows.key),
-            InsertMode.UPDATE: lambda s: tables.update_from_stage(name, s, columns, rows.key),
+            InsertMode.INSERT: lambda stage: tables.insert_from_stage(name, stage, columns),
+            InsertMode.UPSERT: lambda stage: tables.upsert_from_stage(name, stage, columns, rows.key),
+            InsertMode.UPDATE: lambda stage: tables.update_from_stage(name, stage, columns, rows.key),
         }[mode]
-        yield (lambda some: self._staged(some, columns, merge)), rows
+        yield self._staged(columns, merge), rows
 
     def _halving(self, rows: Rows, write: Callable[[Rows], None], first: int) -> list[RowError]:
         """Writes rows; when the server refuses one, halves until it stands alone."""
@@ -145,11 +145,16 @@ class TableWriter:
         self._database.execute("RELEASE SAVEPOINT wherry")
         return []
 
-    def _staged(self, rows: Rows, columns: list[Column], merge: Callable[[str], str]) -> None:
+    def _staged(self, columns: list[Column], merge: Callable[[str], str]) -> Callable[[Rows], None]:
+        """A way to write: copy into a stage, then one statement from there."""
         stage = self._stage(columns)
-        self._database.copy(TableName(None, stage), cast(rows, columns), temporary=True)
-        self._database.execute(merge(stage))
-        self._database.execute(f"TRUNCATE {tables.quoted(stage)}")
+
+        def write(rows: Rows) -> None:
+            self._database.copy(TableName(None, stage), cast(rows, columns), temporary=True)
+            self._database.execute(merge(stage))
+            self._database.execute(f"TRUNCATE {tables.quoted(stage)}")
+
+        return write
 
     def _stage(self, columns: list[Column]) -> str:
         shape = tuple(columns)
