@@ -256,7 +256,9 @@ def mark_only(*marks: Mark | Position) -> Batch:
     return Batch(_EMPTY, marks=tuple(mark if isinstance(mark, Mark) else Mark(0, mark) for mark in marks))
 
 
-def of_value(value: pa.Array, *, constants: Constants = NO_CONSTANTS, marks: Sequence[Mark] = (), **columns: Any) -> Batch:
+def of_value(
+    value: pa.Array, *, constants: Constants = NO_CONSTANTS, marks: Sequence[Mark] = (), **columns: Any
+) -> Batch:
     """Returns a batch of a value column and other columns; those given as None are left out."""
     present = {VALUE: value, **{name: array for name, array in columns.items() if array is not None}}
     return Batch(pa.RecordBatch.from_arrays(list(present.values()), names=list(present)), constants, tuple(marks))

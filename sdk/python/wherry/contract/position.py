@@ -132,7 +132,8 @@ def parse_kafka_position(position: Position) -> tuple[TopicPartition, int | None
     topic, number = partition.get(_KAFKA_TOPIC), partition.get(_KAFKA_PARTITION)
     if not isinstance(topic, str) or not isinstance(number, int) or isinstance(number, bool):
         raise ConfigError(
-            f'{position.partition} doesn\'t name a Kafka topic partition; {{"kafka_topic":"t","kafka_partition":0}} would.'
+            f"{position.partition} doesn't name a Kafka topic partition; "
+            '{"kafka_topic":"t","kafka_partition":0} would.'
         )
     offsets = position.offset_map
     if offsets is None:
