@@ -72,14 +72,15 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 
 def test_no_file_is_longer_than_its_limit() -> None:
-    too_long = {name_of(path): n for path in python_files() if (n := len(path.read_text().splitlines())) > FILE_LINES_MAX}
+    too_long = {
+        name_of(path): n for path in python_files() if (n := len(path.read_text().splitlines())) > FILE_LINES_MAX
+    }
     assert not too_long
 
 
 def test_every_module_opens_by_telling_what_it_is() -> None:
-    silent = [
-        name_of(path) for path in python_files() if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
-    ]
+    texts = {name_of(path): path.read_text() for path in python_files()}
+    silent = [name for name, text in texts.items() if text.strip() and not ast.get_docstring(ast.parse(text))]
     assert not silent
 
 
@@ -95,7 +96,8 @@ def test_nothing_is_left_open() -> None:
 
 
 def test_every_source_file_with_behaviour_has_a_test_room() -> None:
-    missing = [room for room in ("contract", "sdk", "worker", "coordinator") if not list((ROOT / "tests/unit" / room).rglob("test_*.py"))]
+    rooms = ("contract", "sdk", "worker", "coordinator")
+    missing = [room for room in rooms if not list((ROOT / "tests/unit" / room).rglob("test_*.py"))]
     assert not missing
 
 

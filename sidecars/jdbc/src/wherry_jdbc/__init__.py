@@ -1,1 +1,1 @@
-"""Sink sidecar for SQL databases under the class names of the well-known JDBC sinks. PostgreSQL is the first dialect."""
+"""Sink sidecar for SQL databases under the class names of the well-known JDBC sinks; PostgreSQL first."""

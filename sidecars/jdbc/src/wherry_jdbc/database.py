@@ -1,4 +1,7 @@
-"""A connection to PostgreSQL through ADBC, with errors by what happens next. One per task; never shared between threads."""
+"""A connection to PostgreSQL through ADBC, with errors by what happens next.
+
+One for each task; never shared between threads.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,11 @@ class RowsRefusedError(Exception):
 
 
 class Database:
-    """One connection; a transaction is open from the first statement to commit or rollback."""
+    """One connection; a transaction is open from the first statement to commit or rollback.
+
+    NB: the transaction is said in SQL and the driver is left in autocommit mode, because the driver's own transactions
+    refuse to go back to a savepoint after an error.
+    """
 
     def __init__(self, uri: str) -> None:
         """Connects.
@@ -58,10 +65,11 @@ class Database:
             WherryError: AUTH, CONFIG or TRANSIENT, by the server's answer.
         """
         try:
-            self._connection = adbc_driver_postgresql.dbapi.connect(uri)
+            self._connection = adbc_driver_postgresql.dbapi.connect(uri, autocommit=True)
         except adbc_driver_manager.Error as error:
             raise _connect_error(error) from None
         self._cursor = self._connection.cursor()
+        self._open = False
 
     def __enter__(self) -> Database:
         return self
@@ -77,6 +85,7 @@ class Database:
             WherryError: Everything else.
         """
         try:
+            self._begin()
             self._cursor.execute(sql, tuple(parameters) or None)
             return list(self._cursor.fetchall()) if self._cursor.description else []
         except adbc_driver_manager.Error as error:
@@ -90,6 +99,7 @@ class Database:
             WherryError: Everything else.
         """
         try:
+            self._begin()
             self._cursor.adbc_ingest(
                 table.table,
                 rows,
@@ -102,18 +112,29 @@ class Database:
 
     def commit(self) -> None:
         """Commits; when the connection breaks meanwhile nobody knows the outcome, and the stored positions tell."""
+        if not self._open:
+            return
+        self._open = False
         try:
-            self._connection.commit()
+            self._cursor.execute("COMMIT")
         except adbc_driver_manager.Error as error:
             failure = _error(error)
             raise TransientError(str(failure)) if isinstance(failure, RowsRefusedError) else failure from None
 
     def rollback(self) -> None:
         """Gives the transaction up; a broken connection has done so already."""
+        if not self._open:
+            return
+        self._open = False
         try:
-            self._connection.rollback()
+            self._cursor.execute("ROLLBACK")
         except adbc_driver_manager.Error:
             return
+
+    def _begin(self) -> None:
+        if not self._open:
+            self._cursor.execute("BEGIN")
+            self._open = True
 
     def columns(self, table: TableName) -> list[Column]:
         """The columns of a table; none when it doesn't exist."""

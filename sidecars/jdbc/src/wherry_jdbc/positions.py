@@ -43,7 +43,7 @@ class PositionTable:
         found = []
         for partition in sorted(partitions):
             rows = self._database.execute(
-                f"INSERT INTO {self._name.sql} AS p (pipeline, partition, generation) VALUES ($1, $2, $3) "  # noqa: S608
+                f"INSERT INTO {self._name.sql} AS p (pipeline, partition, generation) VALUES ($1, $2, $3) "
                 "ON CONFLICT (pipeline, partition) DO UPDATE SET generation = EXCLUDED.generation "
                 'WHERE p.generation <= EXCLUDED.generation RETURNING p."offset"',
                 (self._pipeline, partition, self._generation),
@@ -63,7 +63,7 @@ class PositionTable:
         """
         for position in positions:
             rows = self._database.execute(
-                f"INSERT INTO {self._name.sql} AS p (pipeline, partition, {quoted('offset')}, generation) "  # noqa: S608
+                f"INSERT INTO {self._name.sql} AS p (pipeline, partition, {quoted('offset')}, generation) "
                 "VALUES ($1, $2, $3, $4) ON CONFLICT (pipeline, partition) DO UPDATE "
                 'SET "offset" = EXCLUDED."offset", generation = EXCLUDED.generation, updated = now() '
                 "WHERE p.generation <= EXCLUDED.generation RETURNING 1",
@@ -76,12 +76,12 @@ class PositionTable:
         """Sets positions as an operator asked for, whatever the generation; an absent offset forgets the partition."""
         for position in positions:
             self._database.execute(
-                f"DELETE FROM {self._name.sql} WHERE pipeline = $1 AND partition = $2",  # noqa: S608
+                f"DELETE FROM {self._name.sql} WHERE pipeline = $1 AND partition = $2",
                 (self._pipeline, position.partition),
             )
             if position.offset is not None:
                 self._database.execute(
-                    f"INSERT INTO {self._name.sql} (pipeline, partition, {quoted('offset')}, generation) "  # noqa: S608
+                    f"INSERT INTO {self._name.sql} (pipeline, partition, {quoted('offset')}, generation) "
                     "VALUES ($1, $2, $3, 0)",
                     (self._pipeline, position.partition, position.offset),
                 )

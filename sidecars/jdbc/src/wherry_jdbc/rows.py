@@ -1,4 +1,7 @@
-"""Turns a batch of records into columns of a table. Pure: no connection; a row that can't be turned is an error of its own."""
+"""Turns a batch of records into columns of a table.
+
+Pure: no connection. A row that can't be turned is an error of its own.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,9 @@ def table_name(topic: str, settings: Settings) -> TableName:
         text = text.lower()
     schema, dot, table = text.partition(".")
     name = (schema, table) if dot and schema and table else (None, text)
-    return TableName(name[0], _unquoted(name[1])) if name[0] is None else TableName(_unquoted(name[0]), _unquoted(name[1]))
+    return (
+        TableName(name[0], _unquoted(name[1])) if name[0] is None else TableName(_unquoted(name[0]), _unquoted(name[1]))
+    )
 
 
 def column_name(field: str, settings: Settings) -> str:
@@ -120,12 +122,16 @@ def create_statement(name: TableName, columns: Sequence[Column], key: Sequence[s
 
 def add_columns_statement(name: TableName, columns: Sequence[Column]) -> str:
     """ALTER TABLE; a new column is nullable, whatever the schema says, because old rows have no value for it."""
-    return f"ALTER TABLE {name.sql} " + ", ".join(f"ADD COLUMN IF NOT EXISTS {quoted(c.name)} {c.type}" for c in columns)
+    return f"ALTER TABLE {name.sql} " + ", ".join(
+        f"ADD COLUMN IF NOT EXISTS {quoted(c.name)} {c.type}" for c in columns
+    )
 
 
 def stage_statement(stage: str, columns: Sequence[Column]) -> str:
     """CREATE TEMP TABLE that takes rows by binary COPY: types COPY can't write are text here."""
-    parts = ", ".join(f"{quoted(c.name)} {c.type.partition('(')[0] if c.arrow is not None else 'text'}" for c in columns)
+    parts = ", ".join(
+        f"{quoted(c.name)} {c.type.partition('(')[0] if c.arrow is not None else 'text'}" for c in columns
+    )
     return f"CREATE TEMP TABLE IF NOT EXISTS {quoted(stage)} ({parts}) ON COMMIT DELETE ROWS"
 
 

@@ -1,4 +1,7 @@
-"""Writes batches of one task into tables: one transaction for a batch, with its positions; bad rows found by halving."""
+"""Writes batches of one task into tables.
+
+One transaction for a batch, with its positions; bad rows are found by halving.
+"""
 
 from __future__ import annotations
 
@@ -108,9 +111,13 @@ class TableWriter:
             errors += self._halving(chosen, statement, first)
         return errors
 
-    def _plan(self, name: TableName, rows: Rows, columns: list[Column]) -> Iterator[tuple[Callable[[Rows], None], Rows]]:
+    def _plan(
+        self, name: TableName, rows: Rows, columns: list[Column]
+    ) -> Iterator[tuple[Callable[[Rows], None], Rows]]:
         """The ways in which the rows go: deleted, copied, merged. Stages are made here, before any savepoint."""
-        gone = [i for i, deleted in enumerate(rows.deleted.to_pylist()) if deleted] if pc.any(rows.deleted).as_py() else []
+        gone = (
+            [i for i, deleted in enumerate(rows.deleted.to_pylist()) if deleted] if pc.any(rows.deleted).as_py() else []
+        )
         if gone:
             key = [column for column in columns if column.name in rows.key]
             yield self._staged(key, lambda stage: tables.delete_from_stage(name, stage, key)), rows.take(gone)
