@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from wherry.coordinator.config import properties
 from wherry.coordinator.dev.errors import ServerStartError
-from wherry.coordinator.dev.folders import render_properties, server_folder
+from wherry.coordinator.dev.folders import server_folder
 from wherry.coordinator.dev.ivy import Progress
 from wherry.coordinator.dev.jars import CONNECT, class_path, ensure_jars
 from wherry.coordinator.dev.java import find_java
@@ -85,7 +86,7 @@ class RealConnect:
         self.host = host
         self.rest_port = rest_port if rest_port is not None else free_ports(1, host)[0]
         self._bootstrap = bootstrap
-        self._mode: Mode = mode
+        self.mode: Mode = mode
         self._plugin_path = tuple(plugin_path)
         self._connectors = tuple(path.absolute() for path in connectors)
         self._options = dict(options or {})
@@ -140,12 +141,12 @@ class RealConnect:
         classes = class_path(ensure_jars(CONNECT, self._progress))
         require_free(self.rest_port, "Kafka Connect's REST interface", self.host)
         settings = self.work_dir / "worker.properties"
-        settings.write_text(render_properties(self._settings()))
+        settings.write_text(properties.dumps(self._settings()))
         command = ServerCommand(
             name="The Kafka Connect worker",
             argv=[
                 *(str(java.executable), *self._jvm_options, f"-Dlog4j2.configurationFile={_LOGGING}"),
-                *("-cp", classes, _MAINS[self._mode], str(settings), *map(str, self._connectors)),
+                *("-cp", classes, _MAINS[self.mode], str(settings), *map(str, self._connectors)),
             ],
             log_path=self.log_path,
             directory=self.work_dir,
@@ -192,6 +193,10 @@ class RealConnect:
         """Wait for the worker to end; tell whether it did within the time."""
         return self._process is None or self._process.wait(timeout_s)
 
+    def last_words(self) -> str:
+        """Return the end of the log, for who tells that it ended by itself."""
+        return self._process.last_words() if self._process is not None else "it was not started."
+
     def close(self) -> None:
         """Stop the worker and delete its folder when it is temporary."""
         self.stop()
@@ -199,7 +204,7 @@ class RealConnect:
 
     def _settings(self) -> dict[str, str]:
         return {
-            **worker_settings(self._mode, self._bootstrap, self.work_dir),
+            **worker_settings(self.mode, self._bootstrap, self.work_dir),
             **({"plugin.path": ",".join(map(str, self._plugin_path))} if self._plugin_path else {}),
             **self._options,
             "listeners": self.rest_url,

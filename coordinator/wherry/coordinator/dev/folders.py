@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,16 +52,3 @@ def server_folder(name: str, wanted: Path | None) -> ServerFolder:
     if not os.access(path, os.W_OK | os.X_OK):
         raise ServerStartError(f"The folder {path} for {name} is not writable.", "Choose another folder.")
     return ServerFolder(path, is_temporary=False)
-
-
-def render_properties(settings: Mapping[str, str]) -> str:
-    """Return the settings as a Java properties file."""
-    return "".join(f"{_escape(key, ' :=#!')}={_escape(value, '')}\n" for key, value in settings.items())
-
-
-def _escape(text: str, specials: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    for special in specials:
-        escaped = escaped.replace(special, f"\\{special}")
-    # A leading space of a value would be taken for the separator's.
-    return f"\\{escaped}" if escaped.startswith(" ") else escaped

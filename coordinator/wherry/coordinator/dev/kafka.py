@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wherry.coordinator.config import properties
 from wherry.coordinator.dev.errors import ServerStartError
-from wherry.coordinator.dev.folders import render_properties, server_folder
+from wherry.coordinator.dev.folders import server_folder
 from wherry.coordinator.dev.ivy import Progress
 from wherry.coordinator.dev.jars import BROKER, KAFKA_VERSION, cache_folder, class_path, ensure_jars
 from wherry.coordinator.dev.java import Java, find_java
@@ -132,7 +133,7 @@ class EmbeddedKafka:
         require_free(self.port, "the Kafka broker", self.host)
         require_free(self.controller_port, "the Kafka controller", self.host)
         settings = self.data_dir / "server.properties"
-        settings.write_text(render_properties(self._settings()))
+        settings.write_text(properties.dumps(self._settings()))
         format_storage(self._log_dir, settings, java, classes)
         self._archive = ClassArchive(java, classes)
         self._process = KeptProcess(self._command(java, classes, settings))
@@ -154,6 +155,10 @@ class EmbeddedKafka:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the broker to end; tell whether it did within the time."""
         return self._process is None or self._process.wait(timeout_s)
+
+    def last_words(self) -> str:
+        """Return the end of the log, for who tells that it ended by itself."""
+        return self._process.last_words() if self._process is not None else "it was not started."
 
     def close(self) -> None:
         """Stop the broker and delete its data when they are temporary."""
@@ -239,7 +244,7 @@ def format_storage(log_dir: Path, settings: Path, java: Java, classes: str) -> N
     shutil.copyfile(remembered, log_dir / "bootstrap.checkpoint")
     identity = {"version": "1", "node.id": str(NODE_ID), "cluster.id": _kafka_id(), "directory.id": _kafka_id()}
     # Last: it is what makes the folder count as formatted.
-    (log_dir / "meta.properties").write_text(render_properties(identity))
+    (log_dir / "meta.properties").write_text(properties.dumps(identity))
 
 
 class ClassArchive:

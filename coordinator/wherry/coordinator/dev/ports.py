@@ -51,3 +51,13 @@ def accepts_connections(port: int, host: str = LOOPBACK) -> bool:
             return True
     except OSError:
         return False
+
+
+def any_accepts_connections(addresses: str) -> bool:
+    """Tell whether somebody listens at one of the `host:port` addresses, written as `bootstrap.servers` is."""
+    for address in addresses.split(","):
+        _, _, after_scheme = address.strip().rpartition("://")
+        host, _, port = after_scheme.rpartition(":")
+        if port.isdecimal() and accepts_connections(int(port), host.strip("[]")):
+            return True
+    return False

@@ -121,6 +121,11 @@ class KeptProcess:
             self._keeper.kill()
             self._keeper.wait(KILL_TIMEOUT_S)
 
+    def last_words(self) -> str:
+        """Return the end of the server's log as the end of a sentence."""
+        lines = log_tail(self._command.log_path)
+        return "its last lines were:\n" + "\n".join(f"  {line}" for line in lines) if lines else "it logged nothing."
+
     def wait_until_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
         """Poll `is_ready` until it says yes.
 
@@ -137,9 +142,9 @@ class KeptProcess:
             time.sleep(READY_POLL_S)
 
     def _start_error(self, message: str) -> ServerStartError:
-        lines = log_tail(self._command.log_path)
-        told = "its last lines were:\n" + "\n".join(f"  {line}" for line in lines) if lines else "it logged nothing."
-        return ServerStartError(f"{message}; {told}", f"The whole log is {self._command.log_path}.")
+        # A log in a temporary folder goes with it.
+        remedy = "" if self._command.remove else f"The whole log is {self._command.log_path}."
+        return ServerStartError(f"{message}; {self.last_words()}", remedy)
 
 
 def log_tail(path: Path, lines: int = LOG_TAIL_LINES) -> list[str]:
