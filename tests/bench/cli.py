@@ -51,10 +51,14 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("flow", choices=[*FLOWS, "all"], help="; ".join(f"{f.name}: {f.summary}" for f in FLOWS.values()))
+    parser.add_argument(
+        "flow", choices=[*FLOWS, "all"], help="; ".join(f"{f.name}: {f.summary}" for f in FLOWS.values())
+    )
     parser.add_argument("--runs", type=_positive, default=RUNS, help=f"measured runs per system (default {RUNS})")
     parser.add_argument("--records", type=_positive, help="records per run (default: the flow's own)")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"length of the memory flow (default {MINUTES:g})")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help=f"length of the memory flow (default {MINUTES:g})"
+    )
     parser.add_argument("--only", choices=SYSTEMS, help="measure one system alone")
     parser.add_argument("--json", type=Path, help="write all runs, with detail, to this file")
     parser.add_argument("--keep", action="store_true", help="keep the directory with logs and data")
@@ -102,7 +106,8 @@ def _bench(flow: Flow, arguments: argparse.Namespace) -> tuple[dict[str, object]
 def _print_result(flow: Flow, options: Options, result: Result, seconds: float) -> None:
     moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     print(f"\n{flow.name}: {flow.summary}")
-    print(f"{moment}, {options.runs} runs of {options.records:,} records each, {seconds:.0f} s; median (least-greatest)\n")
+    size = f"{options.runs} runs of {options.records:,} records each"
+    print(f"{moment}, {size}, {seconds:.0f} s; median (least-greatest)\n")
     print(table(flow.figures, result.figures()))
     for failure in result.failures:
         print(f"failed: {failure.splitlines()[0]}")

@@ -103,12 +103,15 @@ def rows(figures: Sequence[Figure], runs: Runs) -> list[Row]:
 
 def table(figures: Sequence[Figure], runs: Runs) -> str:
     """The comparison as a Markdown table that also reads well on a terminal."""
-    lines = [("figure", "unit", "wherry", "connect", "wherry ÷ connect", "target", "")]
+    lines: list[tuple[str, ...]] = [("figure", "unit", "wherry", "connect", "wherry ÷ connect", "target", "")]
     for row in rows(figures, runs):
         cells = [_cell(row.by_system[name], row.figure.digits) for name in SYSTEMS]
         lines.append((row.figure.label, row.figure.unit, *cells, _cell(row.ratio, 2), row.figure.target, row.verdict))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    texts = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
+    texts = []
+    for line in lines:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        texts.append(f"| {' | '.join(padded)} |")
     texts.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(texts)
 

@@ -26,9 +26,12 @@ LOG4J_VERSION = "2.25.4"
 # Kafka's archive carries these three beside its own jars; the poms of the jars do not ask for them.
 LOGGING = tuple(f"org.apache.logging.log4j:{name}:{LOG4J_VERSION}" for name in ("log4j-core", "log4j-slf4j-impl"))
 BROKER = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *LOGGING)
-CONNECT = tuple(
-    f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in ("connect-runtime", "connect-json", "connect-transforms")
-) + LOGGING
+CONNECT = (
+    tuple(
+        f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in ("connect-runtime", "connect-json", "connect-transforms")
+    )
+    + LOGGING
+)
 FILE = (f"org.apache.kafka:connect-file:{KAFKA_VERSION}",)
 DEBEZIUM_ARCHIVE = f"io.debezium:debezium-connector-jdbc:{DEBEZIUM_VERSION}:tar.gz:plugin"
 

@@ -80,7 +80,7 @@ def main(argv: list[str]) -> int:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if child == 0:
-        os.execvp(argv[0], argv)  # noqa: S606 - a command line from the harness itself
+        os.execvp(argv[0], argv)
 
     def forward(number: int, _frame: FrameType | None) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The records: about 200 bytes of JSON, eight fields of mixed types, made once per harness run and read by every run."""
+"""The records: about 200 bytes of JSON, eight fields of mixed types, made once and read by every run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without __all__
 from tests.bench.processes import BenchError
+
+CLIENT: dict[str, str | int] = {"log_level": 5}
+"""Part of every client's configuration: no notices, which would stand between the lines of the report."""
 
 PARTITIONS = 2
 FLUSH_SECONDS = 60.0
@@ -45,7 +47,9 @@ RECORD_COLUMNS = (
 )
 """The same as a PostgreSQL table."""
 
-NOTES = tuple(f"order note {n:02d}: leave it with the neighbours at number {n * 7 % 100:02d}, please" for n in range(64))
+NOTES = tuple(
+    f"order note {n:02d}: leave it with the neighbours at number {n * 7 % 100:02d}, please" for n in range(64)
+)
 
 
 def record(index: int) -> bytes:
@@ -65,14 +69,14 @@ def schema_text() -> str:
 
 def create_topic(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> None:
     """Creates a topic and waits until it is there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=30.0).values():
         future.result(timeout=30.0)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Deletes a topic."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
     for future in admin.delete_topics([topic], operation_timeout=30.0).values():
         future.result(timeout=30.0)
 
@@ -82,6 +86,7 @@ def fill_topic(bootstrap: str, topic: str, records: int, *, partitions: int = PA
     refused: list[str] = []
     producer = Producer(
         {
+            **CLIENT,
             "bootstrap.servers": bootstrap,
             "linger.ms": 50,
             "batch.size": 1_000_000,

@@ -7,16 +7,16 @@ figures from the request that created the connector to the last movement.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from tests.bench import limits
-from tests.bench.processes import BenchError, CpuReading, ProcessTree
+from tests.bench.processes import BenchError, CpuReading, ProcessTree, machine_busy_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Sampler:
         self._pss_of = tuple(pss_of)
         self._times: list[float] = []
         self._readings: list[dict[str, CpuReading]] = []
+        self._other: list[float] = []
         self._peaks: dict[str, dict[str, float]] = {name: {} for name in pss_of}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -44,7 +45,7 @@ class Sampler:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join(limits.REST_TIMEOUT_SECONDS)
         self._sample()
@@ -63,6 +64,11 @@ class Sampler:
             used[role] = interpolate(self._times, values, end) - interpolate(self._times, values, begin)
         return used
 
+    def other_cpu_percent(self, begin: float, end: float) -> float:
+        """The share of the machine that neither the sampled trees nor the harness used: the disturbance of a run."""
+        used = interpolate(self._times, self._other, end) - interpolate(self._times, self._other, begin)
+        return 100.0 * used / ((end - begin) * (os.cpu_count() or 1))
+
     def peak_pss_mb(self, tree: str) -> dict[str, float]:
         """The largest memory seen of each process of a tree."""
         return dict(self._peaks[tree])
@@ -79,6 +85,8 @@ class Sampler:
         readings = {name: tree.cpu() for name, tree in self._trees.items()}
         self._times.append(time.time())
         self._readings.append(readings)
+        own = time.process_time() + sum(reading.total for reading in readings.values())
+        self._other.append(machine_busy_seconds() - own)
 
     def _sample_pss(self) -> None:
         for name in self._pss_of:
@@ -138,7 +146,7 @@ def watch(
         if now - moved > limits.STALL_SECONDS:
             raise BenchError(f"Nothing has arrived for {limits.STALL_SECONDS:.0f} s; {held} of {target} records did.")
         if now - begun > limits.RUN_SECONDS:
-            raise BenchError(f"The run is not over after {limits.RUN_SECONDS:.0f} s; {held} of {target} records arrived.")
+            raise BenchError(f"Not over after {limits.RUN_SECONDS:.0f} s; {held} of {target} records arrived.")
         time.sleep(poll_seconds)
 
 

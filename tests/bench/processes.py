@@ -139,6 +139,13 @@ def _age_seconds(pid: int) -> float:
         return 0.0
 
 
+def machine_busy_seconds() -> float:
+    """CPU seconds the whole machine has worked since it started, everything but idle and waiting for disks."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    # user nice system idle iowait irq softirq steal; guest times are contained in user and nice.
+    return (sum(fields[:8]) - fields[3] - fields[4]) / TICKS_PER_SECOND
+
+
 def pss_mb(pid: int) -> float | None:
     """Proportional set size of one process in MB (10^6 bytes); None when it is gone or has no memory."""
     try:
@@ -191,7 +198,7 @@ class Launched:
             if not self.alive():
                 raise BenchError(f"{what} ended while starting; the end of {self.log}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
-                raise BenchError(f"{what} is not ready after {seconds:.0f} s; the end of {self.log}:\n{self.log_tail()}")
+                raise BenchError(f"{what} is not ready in {seconds:.0f} s; the end of {self.log}:\n{self.log_tail()}")
             time.sleep(poll_seconds)
 
     def stop(self) -> float:

@@ -16,7 +16,6 @@ from pathlib import Path
 import psycopg
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-
 from tests.bench import limits
 from tests.bench.processes import BenchError, Launched, ProcessTree
 

@@ -67,14 +67,17 @@ class System(Protocol):
     tree: ProcessTree
     started_at: float
 
+    def prepare(self, connectors: Sequence[Connector]) -> None:
+        """Does before a start whatever makes the system find these connectors configured."""
+
     def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
-        """Starts it, with these connectors already configured; returns when REST answers, or at once."""
+        """Starts it, with these prepared connectors; returns when REST answers, or at once."""
 
     def alive(self) -> bool:
         """Whether it was started and still runs."""
 
-    def log(self) -> Path:
-        """The file with its output."""
+    def log_tail(self) -> str:
+        """The last lines of its output."""
 
     def stop(self) -> float:
         """Stops it; the seconds it took."""
@@ -94,8 +97,8 @@ class _Launching:
     def alive(self) -> bool:
         return self._launched is not None and self._launched.alive()
 
-    def log(self) -> Path:
-        return self._directory / f"{self.name}.log"
+    def log_tail(self) -> str:
+        return self._launched.log_tail() if self._launched is not None else ""
 
     def stop(self) -> float:
         if self._launched is None:
@@ -105,7 +108,9 @@ class _Launching:
 
     def _launch(self, argv: Sequence[str], environment: Mapping[str, str], rest_port: int, *, wait: bool) -> None:
         self.rest = Rest(f"http://127.0.0.1:{rest_port}")
-        self._launched = Launched(argv, log=self.log(), environment=environment, cwd=self._directory)
+        self._launched = Launched(
+            argv, log=self._directory / f"{self.name}.log", environment=environment, cwd=self._directory
+        )
         self.started_at = self._launched.started_at
         self.tree = ProcessTree(self._launched.pid, self.role_of)
         if wait:
@@ -135,23 +140,20 @@ class KafkaConnect(_Launching):
         self._jars, self._bootstrap, self._settings = jars, bootstrap, settings
         self._group = f"bench-{directory.name}"
 
-    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
-        if connectors:
-            # A distributed worker finds its connectors in the config topic, so an earlier life must have put them there.
-            self._configure(connectors)
-        self._start(wait=wait)
+    def prepare(self, connectors: Sequence[Connector]) -> None:
+        """Lives once before: a distributed worker finds its connectors in the config topic."""
+        self.start()
+        try:
+            for connector in connectors:
+                self.rest.create(connector.name, connector.config)
+                self.rest.wait_running(connector.name, 1)
+        finally:
+            self.stop()
 
     def role_of(self, command: str) -> str:
         return "connect jvm" if "ConnectDistributed" in command else "other"
 
-    def _configure(self, connectors: Sequence[Connector]) -> None:
-        self._start(wait=True)
-        for connector in connectors:
-            self.rest.create(connector.name, connector.config)
-            self.rest.wait_running(connector.name, 1)
-        self.stop()
-
-    def _start(self, *, wait: bool) -> None:
+    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
         rest_port = free_port()
         properties = self._settings.properties(self._bootstrap, rest_port)
         properties |= {
@@ -180,6 +182,9 @@ class WherryStandalone(_Launching):
     def __init__(self, directory: Path, *, bootstrap: str, settings: WorkerSettings, plugin_path: str) -> None:
         super().__init__(directory)
         self._bootstrap, self._settings, self._plugin_path = bootstrap, settings, plugin_path
+
+    def prepare(self, connectors: Sequence[Connector]) -> None:
+        """Nothing: standalone takes connectors on its command line."""
 
     def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
         rest_port = free_port()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.bench.flows import kafka_postgres
+from tests.bench.flows import file_kafka, kafka_discard, kafka_postgres, latency, memory, startup
 from tests.bench.flows.flow import Flow
 
-FLOWS: dict[str, Flow] = {flow.name: flow for flow in (kafka_postgres.FLOW,)}
+FLOWS: dict[str, Flow] = {
+    flow.name: flow
+    for flow in (kafka_postgres.FLOW, kafka_discard.FLOW, file_kafka.FLOW, latency.FLOW, startup.FLOW, memory.FLOW)
+}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tests.bench.figures import Figure
-from tests.bench.measure import Point, Sampler, interpolate
+from tests.bench.measure import Point, Sampler
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings
 
@@ -50,19 +50,12 @@ def costs(
         "cpu_us": 1e6 * sampler.cpu_seconds("system", first.at, last.at) / moved,
         "cpu_us_all_in": 1e6 * sampler.cpu_seconds("system", created_at, last.at) / last.count,
         "broker_cpu_us": 1e6 * sampler.cpu_seconds("broker", first.at, last.at) / moved,
+        "other_cpu_percent": sampler.other_cpu_percent(first.at, last.at),
         "pss_mb": sum(sampler.peak_pss_mb("system").values()),
     }
     if with_postgres:
         figures["postgres_cpu_us"] = 1e6 * sampler.cpu_seconds("postgres", first.at, last.at) / moved
     return figures
-
-
-def window(points: Sequence[Point], begin: float, end: float) -> list[Point]:
-    """The points of a timeline within two moments, with interpolated ones at the edges."""
-    times, counts = [point.at for point in points], [point.count for point in points]
-    inner = [point for point in points if begin < point.at < end]
-    edges = [Point(at=at, count=interpolate(times, counts, at)) for at in (begin, end)]
-    return [edges[0], *inner, edges[1]]
 
 
 def detail(sampler: Sampler, points: Sequence[Point]) -> dict[str, object]:

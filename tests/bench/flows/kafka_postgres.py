@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 import psycopg
-
 from tests.bench import limits, load
 from tests.bench.figures import Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
@@ -33,6 +32,7 @@ FIGURES = (
     Figure("postgres_cpu_us", "CPU of PostgreSQL, steady", "µs/row", 2),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
     Figure("first_commit_seconds", "creation to first commit", "s", 2),
+    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
 )
 
 
@@ -99,7 +99,10 @@ def _commits(postgres: Postgres, table: str) -> list[Point]:
 
 def _check(postgres: Postgres, table: str, records: int) -> None:
     """Every record once, and its values the ones that were produced."""
-    query = f"SELECT count(*), count(DISTINCT id), sum(id), round(sum(amount)::numeric, 2), count(*) FILTER (WHERE express) FROM {table}"
+    query = (
+        "SELECT count(*), count(DISTINCT id), sum(id), round(sum(amount)::numeric, 2), count(*) FILTER (WHERE express) "
+        f"FROM {table}"
+    )
     cents = sum(index % 100_000 for index in range(records))
     expected = (records, records, records * (records - 1) // 2, cents, (records + 2) // 3)
     with postgres.connect() as connection:
