@@ -1,0 +1,157 @@
+"""All connectors of a coordinator as one machine: `step(event, now) -> effects`.
+
+The only thing the runner talks to, from one thread. Routes an event to its connector's book, keeps the timers, and
+knows whether Spark is there and whether the coordinator is about to end. Pure: no I/O, no clock, no randomness.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from wherry.coordinator import effects as fx
+from wherry.coordinator import events as ev
+from wherry.coordinator.api import State
+from wherry.coordinator.book import Book, Surroundings
+from wherry.coordinator.connector import ConnectorState
+from wherry.coordinator.lease import Lease, LeaseTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A connector as REST shows it: state and trace of itself and of its tasks."""
+
+    connector: tuple[State, str]
+    tasks: dict[int, tuple[State, str]]
+
+
+class Machine:
+    """Owns all connectors. Not safe for use by several threads.
+
+    Args:
+        generation: Generations begin above it; take the seconds since the epoch, so that they rise over restarts.
+        times: How long leases may be silent.
+        jitter: Gives 0 … 1 for each back-off.
+        plan_timeout_ms: How long a plan may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        generation: int = 0,
+        times: LeaseTimes | None = None,
+        jitter: Callable[[], float] = lambda: 0.0,
+        plan_timeout_ms: int = 90_000,
+    ) -> None:
+        self._around = Surroundings(
+            times=times or LeaseTimes(), plan_timeout_ms=plan_timeout_ms, jitter=jitter, generation=generation
+        )
+        self._books: dict[str, Book] = {}
+        self._timers: list[tuple[int, str]] = []
+
+    def step(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
+        """Take in an event; the answer is to be carried out in order."""
+        match event:
+            case ev.Tick():
+                return self._tick(now_ms)
+            case ev.EngineUp():
+                failure, self._around.engine_failure = self._around.engine_failure, None
+                self._around.engine_up = True
+                return self._all(lambda book: book.engine_up(failure, now_ms), now_ms)
+            case ev.EngineDown():
+                self._around.engine_up = False
+                self._around.engine_failure = event.failure if event.permanent else None
+                return self._all(lambda book: book.engine_lost(event.failure.message, now_ms), now_ms)
+            case ev.ShutdownAsked():
+                self._around.closing = True
+                return self._all(lambda book: book.close(now_ms), now_ms)
+            case _:
+                return self._one(event, now_ms)
+
+    def due_ms(self) -> int | None:
+        """When a Tick has something to do next; None if never."""
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no lease is live."""
+        return not any(book.leases for book in self._books.values())
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return list(self._books)
+
+    def leases(self) -> Iterator[Lease]:
+        """All live leases."""
+        for book in self._books.values():
+            yield from book.leases.values()
+
+    def book(self, connector: str) -> Book | None:
+        """What is kept of a connector; for looking only."""
+        return self._books.get(connector)
+
+    def shown(self, connector: str) -> Shown | None:
+        """A connector as REST shows it; None if it is gone."""
+        book = self._books.get(connector)
+        shown = {} if book is None else book.shown()
+        if None not in shown:
+            return None
+        tasks = dict(sorted((number, state) for number, state in shown.items() if number is not None))
+        return Shown(shown[None], tasks)
+
+    def tasks_are_gone(self, connector: str) -> bool:
+        """Whether a connector is STOPPED with no task left, so that its offsets may be altered."""
+        book = self._books.get(connector)
+        return book is not None and book.connector.state is ConnectorState.STOPPED and not book.tasks
+
+    def _one(self, event: ev.ConnectorEvent, now_ms: int) -> list[fx.Effect]:
+        book = self._books.get(event.connector)
+        if isinstance(event, ev.ConnectorPut) and (book is None or book.connector.state is ConnectorState.DELETING):
+            return self._create(event, book, now_ms)
+        if book is None:
+            if isinstance(event, ev.LeaseOpening):
+                return [fx.RefuseLease(event.connector, event.lease, event.request, "The connector is gone.")]
+            return []
+        book.handle(event, now_ms)
+        return self._settled(book, now_ms)
+
+    def _create(self, event: ev.ConnectorPut, old: Book | None, now_ms: int) -> list[fx.Effect]:
+        """A new connector, also in place of one that is still being deleted: that one's leases are fenced."""
+        effects: list[fx.Effect] = []
+        if old is not None:
+            for lease in old.leases.values():
+                effects += [
+                    fx.FenceLease(old.name, lease.id, lease.generation),
+                    fx.CancelLease(old.name, lease.id),
+                ]
+            effects.append(fx.CleanUpDeleted(old.name, old.spec))
+        book = self._books[event.connector] = Book(event, self._around)
+        return effects + self._settled(book, now_ms)
+
+    def _all(self, act: Callable[[Book], None], now_ms: int) -> list[fx.Effect]:
+        effects: list[fx.Effect] = []
+        for book in list(self._books.values()):
+            act(book)
+            effects += self._settled(book, now_ms)
+        return effects
+
+    def _tick(self, now_ms: int) -> list[fx.Effect]:
+        effects: list[fx.Effect] = []
+        while self._timers and self._timers[0][0] <= now_ms:
+            _, name = heapq.heappop(self._timers)
+            book = self._books.get(name)
+            if book is not None:
+                book.tick(now_ms)
+                effects += self._settled(book, now_ms)
+        return effects
+
+    def _settled(self, book: Book, now_ms: int) -> list[fx.Effect]:
+        effects = book.settle(now_ms)
+        due_ms = book.due_ms(now_ms)
+        # Entries are left behind when a timer moves: they fire, find nothing due, and are gone.
+        if due_ms is not None and (due_ms, book.name) not in self._timers[:1]:
+            heapq.heappush(self._timers, (max(due_ms, now_ms + 1), book.name))
+        if book.gone:
+            del self._books[book.name]
+        return effects
