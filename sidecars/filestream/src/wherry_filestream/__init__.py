@@ -1,0 +1,1 @@
+"""Lines of text files in and out, under Kafka Connect's FileStream class names."""

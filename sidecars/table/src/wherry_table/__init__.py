@@ -1,0 +1,1 @@
+"""Sink sidecar for tables in a DuckDB or SQLite file."""
