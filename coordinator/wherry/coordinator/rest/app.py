@@ -1,0 +1,122 @@
+"""The ASGI application: takes a request through matching, checks, a thread of its own, and makes errors answers.
+
+Every handler runs in a thread (herders are synchronous) with a deadline; at most `CALLS_AT_ONCE_MAX` at a time, so that
+a slow validation can take a thread but never the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from wherry.coordinator.api import ApiError, Herder
+from wherry.coordinator.rest import connectors, loggers, offsets, plugins, root, tasks, wherry_v1
+from wherry.coordinator.rest.errors import error_response
+from wherry.coordinator.rest.headers import HeaderRules
+from wherry.coordinator.rest.routing import Call, Match, Router, check_media_types, parse_query
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+CALLS_AT_ONCE_MAX = 64
+REQUEST_DEADLINE_S = 90.0
+HEALTH_DEADLINE_S = 10.0
+BODY_BYTES_MAX = 8 * 1024 * 1024
+VERSION_HEADER = "Wherry-Version"
+
+
+class App:
+    """Serves one herder.
+
+    Args:
+        herder: Whom to ask.
+        version: Our own version, told in a header since `GET /` tells Kafka's.
+        rules: Headers the worker's configuration adds.
+    """
+
+    def __init__(self, herder: Herder, *, version: str, rules: HeaderRules | None = None) -> None:
+        self._herder = herder
+        self._version = version
+        self._rules = rules or HeaderRules()
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._router = Router(
+            [
+                *root.ROUTES,
+                *connectors.ROUTES,
+                *tasks.ROUTES,
+                *offsets.ROUTES,
+                *plugins.ROUTES,
+                *loggers.routes(loggers.Loggers()),
+                *wherry_v1.ROUTES,
+            ]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = error_response(error, request=f"{request.method} {scope['path']}")
+        response.headers[VERSION_HEADER] = self._version
+        self._rules.apply(response.headers, origin=request.headers.get("origin"), method=request.method)
+        if request.method == "HEAD":
+            # The length stays, the body goes.
+            response.body = b""
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        preflight = self._rules.preflight(request.method, request.headers)
+        if preflight is not None:
+            return preflight
+        raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
+        path = raw_path.decode("ascii", "replace").partition("?")[0]
+        match = self._router.match(request.method, path, accept=request.headers.get("accept"))
+        if isinstance(match, Response):
+            return match
+        check_media_types(
+            match.route,
+            content_type=request.headers.get("content-type"),
+            accept=request.headers.get("accept"),
+            has_body=_has_body(request.headers),
+        )
+        body = await _read_body(request) if match.route.takes_body else b""
+        return await self._call(match, request, body)
+
+    async def _call(self, match: Match, request: Request, body: bytes) -> Response:
+        call = Call(
+            herder=self._herder,
+            path=match.path,
+            query=parse_query(request.scope["query_string"].decode("latin-1")),
+            body=body,
+            base_url=f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}",
+        )
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE_MAX)
+        deadline_s = HEALTH_DEADLINE_S if match.route.path == "/health" else REQUEST_DEADLINE_S
+        with anyio.fail_after(deadline_s):
+            return await anyio.to_thread.run_sync(
+                match.route.handler, call, limiter=self._limiter, abandon_on_cancel=True
+            )
+
+
+async def _read_body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise ApiError(f"The request body is larger than {BODY_BYTES_MAX} bytes.", status=413)
+    return bytes(body)
+
+
+def _has_body(headers: Mapping[str, str]) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
