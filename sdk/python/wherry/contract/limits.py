@@ -22,8 +22,6 @@ ROW_BYTES_MAX: Final = 64 * MIB
 FRAMES_UNACKED_MAX: Final = 8
 BYTES_UNACKED_MAX: Final = 16 * MIB
 FRAME_CHUNKS_MAX: Final = 1024
-# Room in a message for everything but the body of its frame.
-FRAME_HEADER_BYTES_MAX: Final = 512 * KIB
 
 # What one frame may carry beside rows.
 MARKS_PER_FRAME_MAX: Final = 65_536

@@ -27,9 +27,12 @@ DIGEST_FILES_MAX: Final = 20_000
 DIGEST_FILE_BYTES_MAX: Final = 4 * MIB
 _DIGEST_SKIPS: Final = frozenset({"__pycache__", "node_modules", "tests", "target"})
 
-_MEMBERS: Final = frozenset(
-    "name version description revision classes run attach remote tls insecure environment build limits".split()
-)
+# fmt: off
+_MEMBERS: Final = frozenset({
+    "name", "version", "description", "revision", "classes", "run", "attach", "remote", "tls", "insecure",
+    "environment", "build", "limits",
+})
+# fmt: on
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(|B|[kK]i?B|Mi?B|Gi?B)")
 _SIZE_UNITS: Final = {"": 1, "B": 1, "K": 1000, "KI": KIB, "M": 1000**2, "MI": MIB, "G": 1000**3, "GI": KIB * MIB}
