@@ -5,6 +5,7 @@ Numbers of enums that this side doesn't know (a newer peer's) become the value t
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from wherry.contract.errors import ConnectorBugError, ErrorClass
 from wherry.contract.plan import Plan, Work
 from wherry.contract.position import Position
 
-_Enum = TypeVar("_Enum", ConfigType, ErrorClass, Importance, Role, SinkClass, SourceClass, Width)
+_Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 
 def position(message: common_pb2.Position) -> Position:
