@@ -16,14 +16,16 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from tests.bench import jars
 from tests.bench.figures import SYSTEMS, table
 from tests.bench.flows import FLOWS
 from tests.bench.flows.flow import Flow
 from tests.bench.processes import BenchError
 from tests.bench.runner import Result, run_flow
-from tests.bench.site import Options, Site
+from tests.bench.site import DEBEZIUM_VERSION, Options, Site
 from tests.bench.systems import REPOSITORY
+
+from wherry.coordinator.dev.errors import DevServerError
+from wherry.coordinator.dev.jars import KAFKA_VERSION
 
 RUNS = 3
 MINUTES = 2.0
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
             report, result = _bench(FLOWS[name], arguments)
             reports.append(report)
             failed = failed or bool(result.failures)
-    except BenchError as error:
+    except (BenchError, DevServerError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     finally:
@@ -87,9 +89,10 @@ def _bench(flow: Flow, arguments: argparse.Namespace) -> tuple[dict[str, object]
     )
     begun = time.time()
     directory = Path(tempfile.mkdtemp(prefix="wherry-bench-"))
+    directory.chmod(0o711)  # PostgreSQL's own user has to reach its data
     site = None
     try:
-        site = Site(directory, jars.resolve(), options, flow.settings, _say)
+        site = Site(directory, options, flow.settings, _say)
         result = run_flow(site, flow)
     finally:
         if site is not None:
@@ -147,8 +150,8 @@ def _versions() -> dict[str, str]:
     ).stdout  # fmt: skip
     return {
         "wherry": commit.strip(),
-        "kafka": jars.KAFKA_VERSION,
-        "debezium_jdbc": jars.DEBEZIUM_VERSION,
+        "kafka": KAFKA_VERSION,
+        "debezium_jdbc": DEBEZIUM_VERSION,
         "java": java.splitlines()[0] if java else "unknown",
         "python": platform.python_version(),
     }

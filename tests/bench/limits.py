@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-BROKER_START_SECONDS = 60.0
-POSTGRES_START_SECONDS = 60.0
 SYSTEM_START_SECONDS = 120.0
 SYSTEM_STOP_SECONDS = 30.0
 CONNECTOR_RUNNING_SECONDS = 90.0
@@ -14,7 +12,6 @@ STALL_SECONDS = 60.0
 """A run whose destination has not moved for this long is given up."""
 
 REST_TIMEOUT_SECONDS = 30.0
-JAR_RESOLUTION_SECONDS = 600.0
 
 CPU_SAMPLE_SECONDS = 0.25
 """One scan of /proc costs about 3 ms; four a second keep the observer near one percent of a core."""

@@ -21,24 +21,18 @@ BASE_TIME_MS = 1_760_000_000_000
 CITIES = ("Amsterdam", "Bergen", "Coimbra", "Dubrovnik", "Edinburgh", "Freiburg", "Gdansk", "Helsinki")
 STATES = ("open", "paid", "sent", "back")
 
-RECORD_SCHEMA = {
-    "type": "struct",
-    "name": "bench.Order",
-    "optional": False,
-    "fields": [
-        {"field": "id", "type": "int64", "optional": False},
-        {"field": "customer", "type": "int32", "optional": False},
-        {"field": "amount", "type": "double", "optional": False},
-        {"field": "express", "type": "boolean", "optional": False},
-        {"field": "city", "type": "string", "optional": False},
-        {"field": "state", "type": "string", "optional": True},
-        {"field": "note", "type": "string", "optional": True},
-        {
-            "field": "created", "type": "int64", "optional": False,
-            "name": "org.apache.kafka.connect.data.Timestamp", "version": 1,
-        },
-    ],
-}  # fmt: skip
+TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+RECORD_FIELDS: tuple[dict[str, object], ...] = (
+    {"field": "id", "type": "int64", "optional": False},
+    {"field": "customer", "type": "int32", "optional": False},
+    {"field": "amount", "type": "double", "optional": False},
+    {"field": "express", "type": "boolean", "optional": False},
+    {"field": "city", "type": "string", "optional": False},
+    {"field": "state", "type": "string", "optional": True},
+    {"field": "note", "type": "string", "optional": True},
+    {"field": "created", "type": "int64", "optional": False, "name": TIMESTAMP, "version": 1},
+)
+RECORD_SCHEMA = {"type": "struct", "name": "bench.Order", "optional": False, "fields": RECORD_FIELDS}
 """The records' schema in JsonConverter's own form (`schema.content`)."""
 
 RECORD_COLUMNS = (

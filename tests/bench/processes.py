@@ -89,20 +89,22 @@ def command_line(pid: int) -> str:
 class ProcessTree:
     """A root process and all its descendants, read afresh at every question."""
 
-    def __init__(self, root: int, role_of: RoleOf) -> None:
+    def __init__(self, root: int, role_of: RoleOf, *, count_root: bool = True) -> None:
+        """Takes the root's process id; a keeper at the root is not part of what is measured."""
         self.root = root
+        self._count_root = count_root
         self._role_of = role_of
         self._roles: dict[int, str] = {}
 
     def pids(self) -> list[int]:
-        """Every process of the tree that is there now, without the keeper at its root."""
-        return [stat.pid for stat in _descendants(self.root, _stats()) if stat.pid != self.root]
+        """Every process of the tree that is there now."""
+        return [stat.pid for stat in _descendants(self.root, _stats()) if self._counts(stat.pid)]
 
     def cpu(self) -> CpuReading:
         """CPU seconds used so far."""
         by_role: dict[str, float] = {}
         for stat in _descendants(self.root, _stats()):
-            if stat.pid != self.root:
+            if self._counts(stat.pid):
                 role = self._role(stat.pid)
                 by_role[role] = by_role.get(role, 0.0) + stat.own_ticks / TICKS_PER_SECOND
             by_role["ended"] = by_role.get("ended", 0.0) + stat.ended_ticks / TICKS_PER_SECOND
@@ -122,6 +124,9 @@ class ProcessTree:
             sizes[name] = size
         return sizes
 
+    def _counts(self, pid: int) -> bool:
+        return self._count_root or pid != self.root
+
     def _role(self, pid: int) -> str:
         role = self._roles.get(pid)
         if role is None:
@@ -132,9 +137,15 @@ class ProcessTree:
         return role
 
 
+def started_at(pid: int) -> float:
+    """The wall-clock time at which a process was started, to a hundredth of a second."""
+    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / TICKS_PER_SECOND)
+
+
 def _age_seconds(pid: int) -> float:
     try:
-        return time.time() - Path(f"/proc/{pid}").stat().st_mtime
+        return time.time() - started_at(pid)
     except OSError:
         return 0.0
 

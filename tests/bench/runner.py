@@ -13,6 +13,8 @@ from tests.bench.flows.flow import Flow, Outcome
 from tests.bench.processes import BenchError
 from tests.bench.site import Site
 
+from wherry.coordinator.dev.errors import DevServerError
+
 
 @dataclass(slots=True)
 class Result:
@@ -45,7 +47,7 @@ def _try(site: Site, flow: Flow, name: str, label: str, records: int, result: Re
     site.say(f"{flow.name}: {label}")
     try:
         outcome = flow.run_once(site, name, label, records)
-    except BenchError as error:
+    except (BenchError, DevServerError) as error:
         result.failures.append(f"{label}: {error}")
         site.say(f"{label} failed: {error}")
         site.discard(name)

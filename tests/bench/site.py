@@ -8,10 +8,30 @@ from pathlib import Path
 
 from tests.bench import load
 from tests.bench.figures import CONNECT, WHERRY
-from tests.bench.jars import Jars
 from tests.bench.processes import BenchError, ProcessTree
-from tests.bench.servers import Broker, Postgres
-from tests.bench.systems import KafkaConnect, System, WherryStandalone, WorkerSettings
+from tests.bench.systems import ConnectDistributed, System, WherryStandalone, WorkerSettings
+
+from wherry.coordinator.dev.errors import DevServerError
+from wherry.coordinator.dev.jars import ensure_plugin, jar_set
+from wherry.coordinator.dev.kafka import EmbeddedKafka
+from wherry.coordinator.dev.postgres import LocalPostgres
+
+DEBEZIUM_VERSION = "3.6.0.Final"
+DEBEZIUM_JDBC = jar_set(f"io.debezium:debezium-connector-jdbc:{DEBEZIUM_VERSION}:plugin@tar.gz", name="debezium-jdbc")
+
+# A broker for load, not the small one that a developer gets.
+BROKER_JVM_OPTIONS = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+
+POSTGRES_SETTINGS = {
+    "shared_buffers": "512MB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    # The time at which each row's transaction committed is how the harness measures at the destination.
+    "track_commit_timestamp": "on",
+    "autovacuum": "off",
+}
+"""Otherwise as PostgreSQL comes: fsync and synchronous_commit are on. No checkpoint or vacuum falls into one run and
+not into another."""
 
 Say = Callable[[str], None]
 
@@ -30,17 +50,19 @@ class Options:
 class Site:
     """One harness run's servers and systems. Systems start at their first use and stay until `stop`."""
 
-    def __init__(self, directory: Path, jars: Jars, options: Options, settings: WorkerSettings, say: Say) -> None:
+    def __init__(self, directory: Path, options: Options, settings: WorkerSettings, say: Say) -> None:
         self.directory = directory
         self.options = options
         self.say = say
-        self._jars = jars
         self._settings = settings
         self._systems: dict[str, System] = {}
         self._made = 0
-        self._postgres: Postgres | None = None
+        self._postgres: LocalPostgres | None = None
         self._topics: dict[tuple[int, int], str] = {}
-        self.broker = Broker(jars.broker, directory / "kafka")
+        self._plugins = ensure_plugin(DEBEZIUM_JDBC, say)
+        self.broker = EmbeddedKafka(data_dir=directory / "kafka", jvm_options=BROKER_JVM_OPTIONS, progress=say)
+        self.broker.start()
+        self._broker_tree = ProcessTree(self.broker.pid, lambda _: "broker")
 
     @property
     def bootstrap(self) -> str:
@@ -48,10 +70,10 @@ class Site:
         return self.broker.bootstrap
 
     @property
-    def postgres(self) -> Postgres:
+    def postgres(self) -> LocalPostgres:
         """The database server, started at its first use."""
         if self._postgres is None:
-            self._postgres = Postgres(self.directory / "postgres")
+            self._postgres = LocalPostgres(data_dir=self.directory / "postgres", options=POSTGRES_SETTINGS).start()
         return self._postgres
 
     def fresh(self, name: str) -> System:
@@ -59,7 +81,9 @@ class Site:
         self._made += 1
         directory = self.directory / f"{name}-{self._made}"
         if name == CONNECT:
-            return KafkaConnect(directory, jars=self._jars, bootstrap=self.bootstrap, settings=self._settings)
+            return ConnectDistributed(
+                directory, plugins=self._plugins, bootstrap=self.bootstrap, settings=self._settings
+            )
         if name == WHERRY:
             return WherryStandalone(
                 directory, bootstrap=self.bootstrap, settings=self._settings,
@@ -84,9 +108,9 @@ class Site:
 
     def trees(self, system: System) -> dict[str, ProcessTree]:
         """Every process tree of a run: the system's, the broker's, the database's."""
-        trees = {"system": system.tree, "broker": self.broker.tree}
+        trees = {"system": system.tree, "broker": self._broker_tree}
         if self._postgres is not None:
-            trees["postgres"] = self._postgres.tree
+            trees["postgres"] = ProcessTree(self._postgres.pid, lambda _: "postgres")
         return trees
 
     def topic_of_records(self, records: int, partitions: int = load.PARTITIONS) -> str:
@@ -105,7 +129,7 @@ class Site:
         for stop in [*(system.stop for system in self._systems.values()), self._stop_postgres, self.broker.stop]:
             try:
                 stop()
-            except (OSError, BenchError) as error:
+            except (OSError, BenchError, DevServerError) as error:
                 self.say(f"while stopping: {error}")
 
     def _stop_postgres(self) -> None:

@@ -9,24 +9,21 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from tests.bench import limits
-from tests.bench.jars import Jars
-from tests.bench.processes import Launched, ProcessTree
+from tests.bench.figures import CONNECT, WHERRY
+from tests.bench.processes import Launched, ProcessTree, started_at
 from tests.bench.rest import Rest
-from tests.bench.servers import free_port, java_environment, log4j_file
+
+from wherry.coordinator.dev.connect import RealConnect
+from wherry.coordinator.dev.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-# What Kafka's own connect-distributed.sh and kafka-run-class.sh give the worker's JVM.
-CONNECT_JVM_OPTIONS = (
-    "-Xms256M", "-Xmx2G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +43,12 @@ class WorkerSettings:
     flush_interval_ms: int = 1000
     extra: Mapping[str, str] = field(default_factory=dict)
 
-    def properties(self, bootstrap: str, rest_port: int) -> dict[str, str]:
+    def properties(self) -> dict[str, str]:
         """The part of worker.properties that both systems share, word for word."""
         return {
-            "bootstrap.servers": bootstrap,
             "key.converter": self.key_converter,
             "value.converter": self.value_converter,
             "offset.flush.interval.ms": str(self.flush_interval_ms),
-            "listeners": f"http://127.0.0.1:{rest_port}",
             "connector.client.config.override.policy": "All",
             **self.extra,
         }
@@ -83,16 +78,106 @@ class System(Protocol):
         """Stops it; the seconds it took."""
 
 
-class _Launching:
-    """What both systems share: a command under a keeper, a REST port, a log."""
+class ConnectDistributed:
+    """The real Kafka Connect worker, distributed, a group of one."""
 
-    name: str
+    name = CONNECT
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        self._launched: Launched | None = None
+    def __init__(self, directory: Path, *, plugins: Path, bootstrap: str, settings: WorkerSettings) -> None:
+        group = f"bench-{directory.name}"
+        directory.mkdir(parents=True)
+        self._worker = RealConnect(
+            bootstrap=bootstrap,
+            plugin_path=[plugins],
+            work_dir=directory,
+            options={
+                **settings.properties(),
+                "group.id": group,
+                **{f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")},
+            },
+        )
+        self.rest = Rest(self._worker.rest_url)
         self.started_at = 0.0
+
+    def prepare(self, connectors: Sequence[Connector]) -> None:
+        """Lives once before: a distributed worker finds its connectors in the config topic."""
+        self.start()
+        try:
+            for connector in connectors:
+                self.rest.create(connector.name, connector.config)
+                self.rest.wait_running(connector.name, 1)
+        finally:
+            self.stop()
+
+    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
+        if wait:
+            self._worker.start(limits.SYSTEM_START_SECONDS)
+        else:
+            self._worker.launch()
+        self.started_at = started_at(self._worker.pid)
+        self.tree = ProcessTree(self._worker.pid, lambda _: "connect jvm")
+
+    def alive(self) -> bool:
+        return self._worker.is_running
+
+    def log_tail(self) -> str:
+        return self._worker.last_words()
+
+    def stop(self) -> float:
+        begun = time.monotonic()
+        self._worker.stop()
+        return time.monotonic() - begun
+
+
+class WherryStandalone:
+    """`wherry standalone` from this work tree, given the same properties and connector JSON.
+
+    It runs under the harness's own keeper: its tree of processes is deep and changes while it works.
+    """
+
+    name = WHERRY
+
+    def __init__(self, directory: Path, *, bootstrap: str, settings: WorkerSettings, plugin_path: str) -> None:
+        self._directory = directory
+        self._bootstrap, self._settings, self._plugin_path = bootstrap, settings, plugin_path
+        self._launched: Launched | None = None
+        directory.mkdir(parents=True)
+        self.started_at = 0.0
+
+    def prepare(self, connectors: Sequence[Connector]) -> None:
+        """Nothing: standalone takes connectors on its command line."""
+
+    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
+        rest_port = free_ports(1)[0]
+        worker = self._directory / "worker.properties"
+        settings = {
+            "bootstrap.servers": self._bootstrap,
+            **self._settings.properties(),
+            "listeners": f"http://127.0.0.1:{rest_port}",
+            "offset.storage.file.filename": str(self._directory / "offsets"),
+            "plugin.path": self._plugin_path,
+        }
+        worker.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        files = []
+        for connector in connectors:
+            path = self._directory / f"{connector.name}.json"
+            path.write_text(json.dumps({"name": connector.name, "config": dict(connector.config)}))
+            files.append(str(path))
+        self.rest = Rest(f"http://127.0.0.1:{rest_port}")
+        self._launched = Launched(
+            [*_wherry_command(), "standalone", str(worker), *files],
+            log=self._directory / "wherry.log",
+            environment=_wherry_environment(),
+            cwd=self._directory,
+        )
+        self.started_at = self._launched.started_at
+        self.tree = ProcessTree(self._launched.pid, wherry_role, count_root=False)
+        if wait:
+            try:
+                self._launched.wait_until(self.rest.answers, what=self.name, seconds=limits.SYSTEM_START_SECONDS)
+            except BaseException:
+                self.stop()
+                raise
 
     def alive(self) -> bool:
         return self._launched is not None and self._launched.alive()
@@ -106,109 +191,6 @@ class _Launching:
         launched, self._launched = self._launched, None
         return launched.stop()
 
-    def _launch(self, argv: Sequence[str], environment: Mapping[str, str], rest_port: int, *, wait: bool) -> None:
-        self.rest = Rest(f"http://127.0.0.1:{rest_port}")
-        self._launched = Launched(
-            argv, log=self._directory / f"{self.name}.log", environment=environment, cwd=self._directory
-        )
-        self.started_at = self._launched.started_at
-        self.tree = ProcessTree(self._launched.pid, self.role_of)
-        if wait:
-            try:
-                self._launched.wait_until(self.rest.answers, what=self.name, seconds=limits.SYSTEM_START_SECONDS)
-            except BaseException:
-                self.stop()
-                raise
-
-    def role_of(self, command: str) -> str:
-        """Names a process's part in the system."""
-        return self.name
-
-    def _write(self, name: str, properties: Mapping[str, str]) -> Path:
-        path = self._directory / name
-        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        return path
-
-
-class KafkaConnect(_Launching):
-    """The real Kafka Connect worker, distributed, a group of one."""
-
-    name = "connect"
-
-    def __init__(self, directory: Path, *, jars: Jars, bootstrap: str, settings: WorkerSettings) -> None:
-        super().__init__(directory)
-        self._jars, self._bootstrap, self._settings = jars, bootstrap, settings
-        self._group = f"bench-{directory.name}"
-
-    def prepare(self, connectors: Sequence[Connector]) -> None:
-        """Lives once before: a distributed worker finds its connectors in the config topic."""
-        self.start()
-        try:
-            for connector in connectors:
-                self.rest.create(connector.name, connector.config)
-                self.rest.wait_running(connector.name, 1)
-        finally:
-            self.stop()
-
-    def role_of(self, command: str) -> str:
-        return "connect jvm" if "ConnectDistributed" in command else "other"
-
-    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
-        rest_port = free_port()
-        properties = self._settings.properties(self._bootstrap, rest_port)
-        properties |= {
-            "group.id": self._group,
-            "plugin.path": str(self._jars.plugins),
-            "config.storage.topic": f"{self._group}-configs",
-            "offset.storage.topic": f"{self._group}-offsets",
-            "status.storage.topic": f"{self._group}-status",
-            "config.storage.replication.factor": "1",
-            "offset.storage.replication.factor": "1",
-            "offset.storage.partitions": "5",
-            "status.storage.replication.factor": "1",
-        }
-        path = self._write("connect-distributed.properties", properties)
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        log4j = f"-Dlog4j2.configurationFile={log4j_file(self._directory)}"
-        argv = ["java", *CONNECT_JVM_OPTIONS, log4j, "-cp", f"{self._jars.connect}/*", main, str(path)]
-        self._launch(argv, java_environment(), rest_port, wait=wait)
-
-
-class WherryStandalone(_Launching):
-    """`wherry standalone` from this work tree, given the same properties and connector JSON."""
-
-    name = "wherry"
-
-    def __init__(self, directory: Path, *, bootstrap: str, settings: WorkerSettings, plugin_path: str) -> None:
-        super().__init__(directory)
-        self._bootstrap, self._settings, self._plugin_path = bootstrap, settings, plugin_path
-
-    def prepare(self, connectors: Sequence[Connector]) -> None:
-        """Nothing: standalone takes connectors on its command line."""
-
-    def start(self, connectors: Sequence[Connector] = (), *, wait: bool = True) -> None:
-        rest_port = free_port()
-        properties = self._settings.properties(self._bootstrap, rest_port)
-        properties |= {
-            "offset.storage.file.filename": str(self._directory / "offsets"),
-            "plugin.path": self._plugin_path,
-        }
-        worker = self._write("worker.properties", properties)
-        files = []
-        for connector in connectors:
-            path = self._directory / f"{connector.name}.json"
-            path.write_text(json.dumps({"name": connector.name, "config": dict(connector.config)}))
-            files.append(str(path))
-        argv = [*_wherry_command(), "standalone", str(worker), *files]
-        self._launch(argv, _wherry_environment(), rest_port, wait=wait)
-
-    def role_of(self, command: str) -> str:
-        """The coordinator, Spark's JVM, the lease workers that Spark forks, the sidecar host and the sidecars."""
-        for words, role in _WHERRY_ROLES:
-            if any(word in command for word in words):
-                return role
-        return "sidecar"
-
 
 _WHERRY_ROLES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("org.apache.spark",), "spark jvm"),
@@ -219,13 +201,21 @@ _WHERRY_ROLES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
+def wherry_role(command: str) -> str:
+    """The coordinator, Spark's JVM, the lease workers that Spark forks, the sidecar host and the sidecars."""
+    for words, role in _WHERRY_ROLES:
+        if any(word in command for word in words):
+            return role
+    return "sidecar"
+
+
 def _wherry_command() -> list[str]:
     installed = shutil.which("wherry", path=str(Path(sys.executable).parent))
     return [installed] if installed else [sys.executable, "-m", "wherry.coordinator.cli"]
 
 
 def _wherry_environment() -> dict[str, str]:
-    environment = java_environment()
+    environment = dict(os.environ)
     rooms = [str(REPOSITORY / room) for room in ("coordinator", "worker", "sdk/python")]
     environment["PYTHONPATH"] = os.pathsep.join([*rooms, *filter(None, [environment.get("PYTHONPATH")])])
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])

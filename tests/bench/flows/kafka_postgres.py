@@ -15,13 +15,15 @@ from tests.bench.figures import Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
 from tests.bench.measure import Point, Sampler, rate, watch
 from tests.bench.processes import BenchError
-from tests.bench.servers import Postgres
 from tests.bench.site import Site
 from tests.bench.systems import Connector, WorkerSettings
+
+from wherry.coordinator.dev.postgres import LocalPostgres
 
 TASKS = 2
 BATCH_SIZE = 3000
 TABLE_POLL_SECONDS = 0.1
+CONNECT_SECONDS = 10
 
 FIGURES = (
     Figure("rows_per_second", "rows, first to last commit", "1/s", 0, ratio_min=4.0),
@@ -41,7 +43,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     postgres = site.postgres
     topic = site.topic_of_records(records)
     table = f"orders_{label}".replace("-", "_")
-    with postgres.connect() as connection:
+    with _connect(postgres) as connection:
         connection.execute(f"CREATE TABLE {table} ({load.RECORD_COLUMNS})")
         connection.execute("CHECKPOINT")
     system = site.running(name)
@@ -54,7 +56,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     points = _commits(postgres, table)
     _check(postgres, table, records)
     system.rest.delete(connector.name)
-    with postgres.connect() as connection:
+    with _connect(postgres) as connection:
         connection.execute(f"DROP TABLE {table}")
     figures = {
         "rows_per_second": rate(points),
@@ -65,14 +67,14 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     return Outcome(figures, {"commits": len(points), **detail(sampler, points)})
 
 
-def _wait_for_rows(postgres: Postgres, table: str, records: int, failure: Callable[[], str | None]) -> None:
+def _wait_for_rows(postgres: LocalPostgres, table: str, records: int, failure: Callable[[], str | None]) -> None:
     """Returns when the table holds all rows.
 
     While the table's size grows, the size alone is looked at: that costs next to nothing, and as it counts rows not yet
     committed it serves only to see that something moves. A quiet table is counted.
     """
     size = seen = 0
-    with postgres.connect() as connection:
+    with _connect(postgres) as connection:
 
         def count() -> int:
             nonlocal size, seen
@@ -83,21 +85,21 @@ def _wait_for_rows(postgres: Postgres, table: str, records: int, failure: Callab
         watch(count, target=records, failure=failure, poll_seconds=TABLE_POLL_SECONDS)
 
 
-def _commits(postgres: Postgres, table: str) -> list[Point]:
+def _commits(postgres: LocalPostgres, table: str) -> list[Point]:
     """The rows in the table after each transaction that put some there, at the time of its commit."""
     query = (
         "SELECT extract(epoch FROM pg_xact_commit_timestamp(writer))::float8, rows FROM "
         f"(SELECT xmin AS writer, count(*) AS rows FROM {table} GROUP BY xmin) AS writers ORDER BY 1"
     )
     points, total = [], 0
-    with postgres.connect() as connection:
+    with _connect(postgres) as connection:
         for at, rows in connection.execute(query.encode()):
             total += int(str(rows))
             points.append(Point(at=float(str(at)), count=total))
     return points
 
 
-def _check(postgres: Postgres, table: str, records: int) -> None:
+def _check(postgres: LocalPostgres, table: str, records: int) -> None:
     """Every record once, and its values the ones that were produced."""
     query = (
         "SELECT count(*), count(DISTINCT id), sum(id), round(sum(amount)::numeric, 2), count(*) FILTER (WHERE express) "
@@ -105,12 +107,16 @@ def _check(postgres: Postgres, table: str, records: int) -> None:
     )
     cents = sum(index % 100_000 for index in range(records))
     expected = (records, records, records * (records - 1) // 2, cents, (records + 2) // 3)
-    with postgres.connect() as connection:
+    with _connect(postgres) as connection:
         row = connection.execute(query.encode()).fetchone()
     assert row is not None
     found = (*(int(str(cell)) for cell in row[:3]), round(float(str(row[3])) * 100), int(str(row[4])))
     if found != expected:
         raise BenchError(f"{table} holds rows, distinct ids, sum of ids, cents, express {found}, not {expected}.")
+
+
+def _connect(postgres: LocalPostgres) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(postgres.url, autocommit=True, connect_timeout=CONNECT_SECONDS)
 
 
 def _number(connection: psycopg.Connection[tuple[object, ...]], query: str) -> int:
@@ -119,14 +125,14 @@ def _number(connection: psycopg.Connection[tuple[object, ...]], query: str) -> i
     return int(str(row[0]))
 
 
-def _connector(name: str, topic: str, table: str, postgres: Postgres) -> Connector:
+def _connector(name: str, topic: str, table: str, postgres: LocalPostgres) -> Connector:
     return Connector(
         name,
         {
             "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
             "tasks.max": str(TASKS),
             "topics": topic,
-            "connection.url": f"{postgres.jdbc_url}?reWriteBatchedInserts=true",
+            "connection.url": f"jdbc:postgresql://{postgres.host}:{postgres.port}/postgres?reWriteBatchedInserts=true",
             "connection.username": "postgres",
             "connection.password": "unused",
             "insert.mode": "insert",

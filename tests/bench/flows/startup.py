@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from tests.bench import limits, load
 from tests.bench.figures import Figure
 from tests.bench.flows.flow import Flow, Outcome
+from tests.bench.measure import Sampler
 from tests.bench.processes import BenchError
 from tests.bench.site import Site
 from tests.bench.systems import Connector, System, WorkerSettings
@@ -26,6 +27,7 @@ FIGURES = (
     Figure("first_record_seconds", "start to first record moved", "s", 2, value_max=20.0),
     Figure("cpu_seconds", "CPU used until the first record", "s", 1),
     Figure("stop_seconds", "SIGTERM to ended", "s", 2),
+    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
 )
 
 
@@ -50,7 +52,8 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
         _produce(site.bootstrap, topic, records)
         time.sleep(limits.SETTLE_SECONDS)
         system.start([connector], wait=False)
-        rest_at, first_at = _watch(system, path)
+        with Sampler(site.trees(system)) as sampler:
+            rest_at, first_at = _watch(system, path)
         cpu_seconds = system.tree.cpu().total
         rest_seconds, first_seconds = rest_at - system.started_at, first_at - system.started_at
     finally:
@@ -61,6 +64,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             "first_record_seconds": first_seconds,
             "cpu_seconds": cpu_seconds,
             "stop_seconds": stop_seconds,
+            "other_cpu_percent": sampler.other_cpu_percent(system.started_at, first_at),
         }
     )
 

@@ -1,0 +1,37 @@
+"""The records that both systems are given, and the reader that stamps lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from tests.bench.load import RECORD_FIELDS, record
+from tests.bench.tail import Tail
+
+PYTHON_TYPES = {"int64": int, "int32": int, "double": float, "boolean": bool, "string": str}
+
+
+@pytest.mark.parametrize("index", [0, 1, 99_999, 100_000, 2_999_999])
+def test_a_record_is_json_of_its_schema(index: int) -> None:
+    value = json.loads(record(index))
+    assert list(value) == [field["field"] for field in RECORD_FIELDS]
+    assert [type(cell) for cell in value.values()] == [PYTHON_TYPES[str(field["type"])] for field in RECORD_FIELDS]
+
+
+def test_records_are_about_200_bytes() -> None:
+    assert 180 <= len(record(0)) <= len(record(9_999_999)) <= 205
+
+
+def test_the_tail_stamps_whole_lines_only(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    with Tail(path) as tail, path.open("ab", buffering=0) as file:
+        before = time.time_ns()
+        file.write(b"one\ntw")
+        file.write(b"o\nthr")
+        deadline = time.monotonic() + 5.0
+        while len(tail.lines) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert [line for _, line in tail.lines] == [b"one", b"two"]
+    assert all(before <= at <= time.time_ns() for at, _ in tail.lines)
