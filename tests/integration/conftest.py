@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.support.fixtures import bootstrap, database, free_port, kafka, new_topic, own_kafka, postgres, topic
 
 __all__ = ["bootstrap", "database", "free_port", "kafka", "new_topic", "own_kafka", "postgres", "topic"]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.support.topics import consume, create_topic, end_offsets, group_offsets, produce, values
 from tests.support.waiting import eventually, is_alive
+
 from wherry.coordinator.dev.errors import PortTakenError, ServerStartError
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 
@@ -82,15 +82,17 @@ def test_temporary_data_go_with_the_broker() -> None:
 
 
 def test_a_taken_port_is_told_before_anything_starts(free_port: int, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", free_port)):
-        with pytest.raises(PortTakenError, match=f"Port {free_port} for the Kafka broker is already in use"):
-            EmbeddedKafka(port=free_port, data_dir=tmp_path).start()
+    with (
+        socket.create_server(("127.0.0.1", free_port)),
+        pytest.raises(PortTakenError, match=f"Port {free_port} for the Kafka broker is already in use"),
+    ):
+        EmbeddedKafka(port=free_port, data_dir=tmp_path).start()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_broker_that_cannot_start_shows_its_last_words(tmp_path: Path) -> None:
     broker = EmbeddedKafka(data_dir=tmp_path, options={"num.io.threads": "none"})
-    with pytest.raises(ServerStartError, match="Invalid value none for configuration num.io.threads"):
+    with pytest.raises(ServerStartError, match=r"Invalid value none for configuration num\.io\.threads"):
         broker.start()
     assert not broker.is_running
 
@@ -107,7 +109,9 @@ def test_the_command_tells_when_the_broker_is_ready_and_ends_cleanly_on_sigterm(
 
 
 def test_a_second_broker_on_the_port_is_refused_in_one_sentence(kafka: EmbeddedKafka) -> None:
-    refused = subprocess.run([*COMMAND, "--port", str(kafka.port)], capture_output=True, text=True, timeout=60, check=False)
+    refused = subprocess.run(
+        [*COMMAND, "--port", str(kafka.port)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert refused.returncode == 3
     assert refused.stderr.splitlines()[0] == (
         f"Error: Port {kafka.port} for the Kafka broker is already in use on 127.0.0.1."
@@ -116,7 +120,9 @@ def test_a_second_broker_on_the_port_is_refused_in_one_sentence(kafka: EmbeddedK
 
 @pytest.mark.parametrize("victim", ["owner", "keeper"])
 def test_no_broker_and_no_data_outlive_a_killed_parent(victim: str, free_port: int) -> None:
-    with subprocess.Popen([*COMMAND, "--port", str(free_port), "-o", "json"], stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen(
+        [*COMMAND, "--port", str(free_port), "-o", "json"], stdout=subprocess.PIPE, text=True
+    ) as owner:
         assert owner.stdout is not None
         ready = json.loads(owner.stdout.readline())
         assert is_alive(ready["pid"])

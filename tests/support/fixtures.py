@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from tests.support.topics import create_topic
+
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.ports import free_ports
 from wherry.coordinator.dev.postgres import LocalPostgres

@@ -31,7 +31,9 @@ def produce(bootstrap: str, topic: str, records: Iterable[bytes | tuple[bytes | 
         key, value = record if isinstance(record, tuple) else (None, record)
         while True:
             try:
-                producer.produce(topic, value, key, on_delivery=lambda error, _: failures.append(error) if error else None)
+                producer.produce(
+                    topic, value, key, on_delivery=lambda error, _: failures.append(error) if error else None
+                )
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -41,7 +43,9 @@ def produce(bootstrap: str, topic: str, records: Iterable[bytes | tuple[bytes | 
     return count
 
 
-def consume(bootstrap: str, topic: str, count: int, *, timeout_s: float = TIMEOUT_S, committed_only: bool = True) -> list[Any]:
+def consume(
+    bootstrap: str, topic: str, count: int, *, timeout_s: float = TIMEOUT_S, committed_only: bool = True
+) -> list[Any]:
     """Read a topic from its beginning until `count` records are there, or the time is over."""
     from confluent_kafka import Consumer
 
