@@ -1,0 +1,45 @@
+"""Runs the sidecar host of a machine: `python -m wherry.worker.host --socket PATH [--parent-pid PID]`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from wherry.contract import telemetry
+from wherry.contract.errors import WherryError
+from wherry.worker.host.server import HostServer
+
+EXIT_CONFIG = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until told to stop, or until the parent has ended."""
+    parser = argparse.ArgumentParser(prog="wherry.worker.host", description=__doc__)
+    parser.add_argument("--socket", type=Path, required=True, help="where to listen; its folder must be ours alone")
+    parser.add_argument("--parent-pid", type=int, default=0, help="end when this process has ended")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    # Ctrl-C in a terminal reaches us too, but the coordinator needs the sidecars to drain its leases.
+    signal.signal(signal.SIGINT, signal.SIG_IGN if options.parent_pid else lambda *_: over.set())
+    try:
+        telemetry.setup("wherry-host")
+        server = HostServer(options.socket.absolute())
+    except WherryError as error:
+        sys.stderr.write(f"the sidecar host cannot start: {error}\n")
+        return EXIT_CONFIG
+    if options.parent_pid:
+        server.loop.watch(options.parent_pid, over.set)
+    over.wait()
+    server.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
