@@ -97,13 +97,16 @@ def test_a_broker_that_cannot_start_shows_its_last_words(tmp_path: Path) -> None
     assert not broker.is_running
 
 
-def test_the_command_tells_when_the_broker_is_ready_and_ends_cleanly_on_sigterm(free_port: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_the_command_tells_when_the_broker_is_ready_and_ends_cleanly(
+    stop: signal.Signals, free_port: int, tmp_path: Path
+) -> None:
     command = [*COMMAND, "--port", str(free_port), "--data", str(tmp_path / "data")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert f"ready at 127.0.0.1:{free_port}" in running.stdout.readline()
         produce(f"127.0.0.1:{free_port}", "t", [b"a"])
-        running.send_signal(signal.SIGTERM)
+        running.send_signal(stop)
         assert running.wait(20) == 0
     assert (tmp_path / "data" / "broker.log").is_file()
 

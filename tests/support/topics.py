@@ -13,7 +13,7 @@ _QUIET = {"log_level": 0}
 
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> str:
     """Create a topic and return its name once it can be written to."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])[name].result(TIMEOUT_S)
@@ -78,11 +78,11 @@ def values(messages: Sequence[Any]) -> list[bytes | None]:
 def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
     """Return the offset after the last record of each partition of a topic."""
     from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec
+    from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # re-exported without saying so
 
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
-    asked = admin.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in partitions})
+    asked = admin.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in partitions})  # type: ignore[no-untyped-call]
     return {partition.partition: future.result(TIMEOUT_S).offset for partition, future in asked.items()}
 
 

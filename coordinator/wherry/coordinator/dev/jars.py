@@ -41,6 +41,7 @@ LOG4J_VERSION = "2.25.4"
 CACHE_VARIABLE = "WHERRY_CACHE"
 LOCK_TIMEOUT_S = RETRIEVE_TIMEOUT_S + 60.0
 LOCK_POLL_S = 0.1
+DIFFERENCES_SHOWN_MAX = 3
 
 _MANIFEST = "manifest.txt"
 _CHECKED = "checked.txt"
@@ -161,11 +162,11 @@ def _fetch(wanted: JarSet, folder: Path, progress: Progress) -> None:
     java = find_java()
     partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=folder.parent))
     try:
-        ivy.retrieve(wanted.coordinates, java=java, into=partial, cache=cache_folder() / "ivy", progress=progress)
+        ivy.retrieve(wanted.coordinates, java=java, into=partial, cache=_ivy_cache(), progress=progress)
         files = [path for path in partial.iterdir() if path.is_file()]
         manifest = digest_files(files)
         if wanted.is_pinned:
-            _require_pinned(wanted, partial, manifest)
+            _require_pinned(wanted, manifest)
         (partial / _MANIFEST).write_text(render_manifest(manifest))
         partial.chmod(0o755)  # mkdtemp's 0700 would lock out a server that runs as another user
         _discard_broken(folder)
@@ -179,15 +180,21 @@ def _discard_broken(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _require_pinned(wanted: JarSet, folder: Path, manifest: Manifest) -> None:
+def _require_pinned(wanted: JarSet, actual: Manifest) -> None:
     pinned = pinned_manifest(wanted)
-    check_digests(folder, pinned)
-    if surplus := sorted(set(manifest) - set(pinned)):
+    differing = sorted(name for name in {*pinned, *actual} if pinned.get(name) != actual.get(name))
+    if differing:
+        # What Ivy remembers may be what is wrong: the next run has to ask the repositories anew.
+        shutil.rmtree(_ivy_cache(), ignore_errors=True)
         raise ArtifactCorruptError(
-            f"The artifact repositories gave files for {wanted.name} {wanted.version} that do not belong: "
-            f"{', '.join(surplus)}.",
-            "Check the mirror they come from.",
+            f"The files fetched for {wanted.name} {wanted.version} are not those that Wherry was tested with; "
+            f"they differ in {', '.join(differing[:DIFFERENCES_SHOWN_MAX])}.",
+            "Run it again: everything is fetched anew. If it stays so, check the mirror the files come from.",
         )
+
+
+def _ivy_cache() -> Path:
+    return cache_folder() / "ivy"
 
 
 def pinned_manifest(wanted: JarSet) -> dict[str, FileDigest]:

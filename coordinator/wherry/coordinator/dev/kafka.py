@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ READY_TIMEOUT_S = 60.0
 METADATA_TIMEOUT_S = 1.0
 FORMAT_TIMEOUT_S = 60.0
 STOP_GRACE_S = 15.0
+SCRATCH_AGE_MAX_S = 3600.0
 NODE_ID = 1
 
 # Starting quickly and staying small matter more here than peak throughput: no second compiler, one GC thread.
@@ -274,6 +276,10 @@ class ClassArchive:
         """Take over the archive that an ended JVM has written, if it has."""
         with contextlib.suppress(OSError):
             self._scratch.replace(self._path)
+            # Those of brokers whose owners were killed before they could do this. At 50 MB each they are worth a look.
+            for leftover in self._path.parent.glob("classes-*.jsa.*"):
+                if time.time() - leftover.stat().st_mtime > SCRATCH_AGE_MAX_S:
+                    leftover.unlink()
 
 
 def _broker_cache() -> Path:

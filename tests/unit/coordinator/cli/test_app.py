@@ -11,7 +11,7 @@ import typer
 
 from wherry.contract.errors import ConfigError
 from wherry.coordinator.cli import app as application
-from wherry.coordinator.cli import output
+from wherry.coordinator.cli import output, signals
 from wherry.coordinator.cli.errors import CliError, ExitCode, failure_of
 from wherry.coordinator.cli.output import OutputFormat, OutputOption
 from wherry.coordinator.cli.signals import StopRequested
@@ -20,7 +20,7 @@ from wherry.coordinator.dev.errors import DevServerError, PortTakenError
 
 @pytest.fixture(autouse=True)
 def no_signal_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application.signals, "install", lambda: None)
+    monkeypatch.setattr(signals, "install", lambda: None)
 
 
 @pytest.fixture

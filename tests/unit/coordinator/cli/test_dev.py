@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from wherry.coordinator.cli import app as application
-from wherry.coordinator.cli import dev
+from wherry.coordinator.cli import dev, signals
 from wherry.coordinator.cli.errors import ExitCode
 from wherry.coordinator.dev.ports import free_ports
 
 
 @pytest.fixture(autouse=True)
 def no_signal_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application.signals, "install", lambda: None)
+    monkeypatch.setattr(signals, "install", lambda: None)
 
 
 def test_no_broker_at_the_address_is_told_before_a_worker_starts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from wherry.coordinator.config import properties
 from wherry.coordinator.dev import kafka
 from wherry.coordinator.dev.errors import ServerStartError
-from wherry.coordinator.dev.jars import CACHE_VARIABLE
+from wherry.coordinator.dev.jars import CACHE_VARIABLE, KAFKA_VERSION
 from wherry.coordinator.dev.java import Java
 
 JAVA = Java(Path("/java"), "17.0.1")
@@ -19,7 +20,7 @@ JAVA = Java(Path("/java"), "17.0.1")
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    return tmp_path / "cache" / f"kafka-{kafka.KAFKA_VERSION}"
+    return tmp_path / "cache" / f"kafka-{KAFKA_VERSION}"
 
 
 def test_clients_are_told_the_address_the_broker_listens_on() -> None:
@@ -80,3 +81,15 @@ def test_a_data_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ServerStartError, match=f"The folder {tmp_path}/file/data for kafka cannot be made"):
         kafka.EmbeddedKafka(data_dir=tmp_path / "file" / "data")
+
+
+def test_archives_of_brokers_that_were_killed_long_ago_are_swept(cache: Path) -> None:
+    old, young = (cache / f"classes-x.jsa.{name}" for name in ("old", "young"))
+    archive = kafka.ClassArchive(JAVA, "a.jar")
+    Path(archive.jvm_options[0].removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(b"classes")
+    old.touch()
+    young.touch()
+    os.utime(old, (0, 0))
+    archive.adopt()
+    assert young.exists()
+    assert not old.exists()
