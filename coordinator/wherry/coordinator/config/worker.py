@@ -1,0 +1,184 @@
+"""The worker file: Kafka Connect's keys with their types and defaults, and our own under `wherry.`.
+
+Decides what a `worker.properties` means; knows nothing of connectors. Kafka Connect's distributed keys are known, so
+that a file can be taken over as it is; keys nobody knows are kept (converters, clients and extensions read them) and
+named once, with the key that was probably meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wherry.contract.config import ConfigDef
+from wherry.contract.errors import ConfigError
+from wherry.coordinator.config import clients, properties
+from wherry.coordinator.config.providers import Providers
+from wherry.coordinator.config.workerkeys import COMMON_KEYS, DISTRIBUTED_KEYS, OWN_KEYS, STANDALONE_KEYS
+
+_log = logging.getLogger(__name__)
+
+_FREE_PREFIXES = re.compile(
+    r"(producer|consumer|admin|key\.converter|value\.converter|header\.converter|config\.providers|"
+    r"listeners\.https|admin\.listeners\.https|config\.storage|offset\.storage|status\.storage|topic\.creation|"
+    r"connector\.client\.config\.override|metrics?|metric\.reporters|ssl|sasl|plugin|wherry\.spark|"
+    r"internal\.(key|value)\.converter|security)\..+"
+)
+_HINT_LIKENESS = 0.75
+_SPARK_PREFIX = "wherry.spark."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """A worker's configuration.
+
+    Attributes:
+        values: All values as given, placeholders resolved.
+        parsed: Values of the known keys, by their types.
+        providers: Resolves placeholders of connectors.
+        unknown: Keys nobody knows.
+        source: Where it came from, for messages.
+    """
+
+    values: Mapping[str, str]
+    parsed: Mapping[str, Any]
+    providers: Providers = field(default_factory=Providers)
+    unknown: tuple[str, ...] = ()
+    source: str = ""
+
+    @classmethod
+    def load(cls, path: Path, *, distributed: bool = False) -> WorkerConfig:
+        """Read a worker file.
+
+        Raises:
+            ConfigError: The file cannot be read, or a value is wrong; the message names file and key.
+        """
+        try:
+            return cls.of(properties.load(path), distributed=distributed, source=str(path))
+        except ConfigError as error:
+            if str(path) in error.message:
+                raise
+            raise ConfigError(f"{path}: {error.message}", key=error.key) from error
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], *, distributed: bool = False, source: str = "") -> WorkerConfig:
+        """Take values.
+
+        Raises:
+            ConfigError: A value is wrong or missing.
+        """
+        providers = Providers.configured(given)
+        values = providers.resolve(given).values
+        mode = DISTRIBUTED_KEYS if distributed else STANDALONE_KEYS
+        definition = ConfigDef((*COMMON_KEYS, *mode, *OWN_KEYS))
+        parsed = definition.parse(values)
+        others = ConfigDef(key for key in (*DISTRIBUTED_KEYS, *STANDALONE_KEYS) if key.name not in definition)
+        known = {*(key.name for key in definition.keys), *(key.name for key in others.keys)}
+        unknown = tuple(key for key in values if key not in known and not _FREE_PREFIXES.fullmatch(key))
+        return cls(dict(values), parsed, providers, unknown, source)
+
+    def warn_unknown(self) -> None:
+        """Log the keys nobody knows, with the key that was probably meant."""
+        names = [key.name for key in (*COMMON_KEYS, *DISTRIBUTED_KEYS, *STANDALONE_KEYS, *OWN_KEYS)]
+        for key in self.unknown:
+            near = difflib.get_close_matches(key, names, n=1, cutoff=_HINT_LIKENESS)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            _log.warning("The worker setting %s is not known and does nothing.%s", key, hint)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Brokers as host:port, joined by commas."""
+        return ",".join(self.parsed["bootstrap.servers"])
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """Where REST listens, as URLs."""
+        return tuple(self.parsed["listeners"])
+
+    @property
+    def offsets_file(self) -> Path:
+        """Standalone's offsets file."""
+        return Path(self.parsed["offset.storage.file.filename"])
+
+    @property
+    def plugin_path(self) -> tuple[Path, ...]:
+        """Folders to look for plugins in."""
+        return tuple(Path(part).expanduser() for part in self.parsed["plugin.path"] or ())
+
+    @property
+    def offset_flush_interval_ms(self) -> int:
+        """How often positions are committed."""
+        return int(self.parsed["offset.flush.interval.ms"])
+
+    @property
+    def shutdown_timeout_ms(self) -> int:
+        """How long all tasks together may take to end."""
+        return int(self.parsed["task.shutdown.graceful.timeout.ms"])
+
+    @property
+    def topic_tracking(self) -> bool:
+        """Whether topics used are remembered."""
+        return bool(self.parsed["topic.tracking.enable"])
+
+    @property
+    def topic_tracking_reset(self) -> bool:
+        """Whether topics used may be forgotten."""
+        return self.topic_tracking and bool(self.parsed["topic.tracking.allow.reset"])
+
+    @property
+    def spark_master(self) -> str:
+        """Spark's master URL."""
+        return str(self.parsed["wherry.spark.master"])
+
+    @property
+    def spark_settings(self) -> dict[str, str]:
+        """Every other `wherry.spark.X` as Spark's `spark.X`."""
+        return {
+            f"spark.{key[len(_SPARK_PREFIX) :]}": value
+            for key, value in self.values.items()
+            if key.startswith(_SPARK_PREFIX) and key != "wherry.spark.master"
+        }
+
+    def worker_id(self, ports: Iterable[int] = ()) -> str:
+        """What statuses show as worker: the advertised host and port.
+
+        Args:
+            ports: Ports really listened on, for a listener that asked for any.
+        """
+        host, port = _host_port(self.listeners[0]) if self.listeners else ("", 0)
+        real = next(iter(ports), port)
+        advertised = self.parsed["rest.advertised.host.name"] or host or _own_address()
+        return f"{advertised}:{self.parsed['rest.advertised.port'] or real}"
+
+    def client_config(self, kind: clients.ClientKind, connector: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Settings for a librdkafka client; what could not be carried over is logged.
+
+        Args:
+            kind: producer, consumer or admin.
+            connector: A connector's configuration, for its `<kind>.override.` keys.
+
+        Raises:
+            ConfigError: A setting that must not be ignored cannot be used.
+        """
+        found = clients.settings(kind, worker=self.values, connector=connector)
+        name = (connector or {}).get("name")
+        clients.warn_ignored(f"Connector {name}, {kind}" if name else f"Worker, {kind}", found)
+        return dict(found.config)
+
+
+def _host_port(listener: str) -> tuple[str, int]:
+    match = re.fullmatch(r"\w+://\[?(.*?)\]?:(\d+)/?", listener.strip())
+    return (match[1], int(match[2])) if match else ("", 0)
+
+
+def _own_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
