@@ -113,7 +113,7 @@ def _print_result(flow: Flow, options: Options, result: Result, seconds: float) 
     print(f"{moment}, {size}, {seconds:.0f} s; median (least-greatest)\n")
     print(table(flow.figures, result.figures()))
     for failure in result.failures:
-        print(f"failed: {failure.splitlines()[0]}")
+        print(f"failed: {failure}")
     print(flush=True)
 
 

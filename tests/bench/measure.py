@@ -18,6 +18,8 @@ from typing import Self
 from tests.bench import limits
 from tests.bench.processes import BenchError, CpuReading, ProcessTree, machine_busy_seconds
 
+TOTAL = "total"
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -70,7 +72,7 @@ class Sampler:
         return 100.0 * used / ((end - begin) * (os.cpu_count() or 1))
 
     def peak_pss_mb(self, tree: str) -> dict[str, float]:
-        """The largest memory seen of each process of a tree."""
+        """The largest memory seen of each process of a tree, and of all of them at one time under `TOTAL`."""
         return dict(self._peaks[tree])
 
     def _run(self) -> None:
@@ -90,7 +92,8 @@ class Sampler:
 
     def _sample_pss(self) -> None:
         for name in self._pss_of:
-            for process, size in self._trees[name].pss_mb().items():
+            sizes = self._trees[name].pss_mb()
+            for process, size in {**sizes, TOTAL: sum(sizes.values())}.items():
                 self._peaks[name][process] = max(size, self._peaks[name].get(process, 0.0))
 
 

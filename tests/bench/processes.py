@@ -20,8 +20,8 @@ from tests.bench import limits
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 KEEPER = Path(__file__).with_name("keeper.py")
 
-RoleOf = Callable[[str], str]
-"""Names a process's part in its system from its command line."""
+RoleOf = Callable[[str, str], str]
+"""Names a process's part in its system from its command line and its parent's."""
 
 
 class BenchError(RuntimeError):
@@ -130,7 +130,7 @@ class ProcessTree:
     def _role(self, pid: int) -> str:
         role = self._roles.get(pid)
         if role is None:
-            role = self._role_of(command_line(pid))
+            role = self._role_of(command_line(pid), command_line(_parent(pid)))
             # A process between fork and exec still shows its parent's command line, so a fresh one is asked again.
             if _age_seconds(pid) > 1.0:
                 self._roles[pid] = role
@@ -141,6 +141,13 @@ def started_at(pid: int) -> float:
     """The wall-clock time at which a process was started, to a hundredth of a second."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / TICKS_PER_SECOND)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _age_seconds(pid: int) -> float:

@@ -62,7 +62,7 @@ class Site:
         self._plugins = ensure_plugin(DEBEZIUM_JDBC, say)
         self.broker = EmbeddedKafka(data_dir=directory / "kafka", jvm_options=BROKER_JVM_OPTIONS, progress=say)
         self.broker.start()
-        self._broker_tree = ProcessTree(self.broker.pid, lambda _: "broker")
+        self._broker_tree = ProcessTree(self.broker.pid, lambda *_: "broker")
 
     @property
     def bootstrap(self) -> str:
@@ -110,7 +110,7 @@ class Site:
         """Every process tree of a run: the system's, the broker's, the database's."""
         trees = {"system": system.tree, "broker": self._broker_tree}
         if self._postgres is not None:
-            trees["postgres"] = ProcessTree(self._postgres.pid, lambda _: "postgres")
+            trees["postgres"] = ProcessTree(self._postgres.pid, lambda *_: "postgres")
         return trees
 
     def topic_of_records(self, records: int, partitions: int = load.PARTITIONS) -> str:

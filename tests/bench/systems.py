@@ -115,7 +115,7 @@ class ConnectDistributed:
         else:
             self._worker.launch()
         self.started_at = started_at(self._worker.pid)
-        self.tree = ProcessTree(self._worker.pid, lambda _: "connect jvm")
+        self.tree = ProcessTree(self._worker.pid, lambda *_: "connect jvm")
 
     def alive(self) -> bool:
         return self._worker.is_running
@@ -192,19 +192,21 @@ class WherryStandalone:
         return launched.stop()
 
 
-_WHERRY_ROLES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("org.apache.spark",), "spark jvm"),
-    (("pyspark.daemon", "wherry.worker.daemon", "wherry.worker.preload", "pyspark.worker"), "lease worker"),
-    (("wherry.worker.host", "sidecar_host"), "sidecar host"),
-    (("standalone",), "coordinator"),
-    (("resource_tracker", "spawn_main", "spark-submit", "bash "), "helper"),
+_WHERRY_ROLES: tuple[tuple[str, str], ...] = (
+    ("org.apache.spark", "spark jvm"),
+    ("warden.py", "sidecar warden"),
+    ("wherry.worker.host", "host of sidecars"),
+    (" standalone ", "coordinator"),
 )
+_FORKING_DAEMONS = ("wherry.worker.daemon", "pyspark.daemon")
 
 
-def wherry_role(command: str) -> str:
-    """The coordinator, Spark's JVM, the lease workers that Spark forks, the sidecar host and the sidecars."""
-    for words, role in _WHERRY_ROLES:
-        if any(word in command for word in words):
+def wherry_role(command: str, parent_command: str) -> str:
+    """Coordinator, Spark's JVM, the daemon that forks lease workers, those, host, warden, or else a sidecar."""
+    if any(daemon in command for daemon in _FORKING_DAEMONS):
+        return "lease worker" if command == parent_command else "lease daemon"
+    for word, role in _WHERRY_ROLES:
+        if word in command:
             return role
     return "sidecar"
 

@@ -27,7 +27,7 @@ def test_cpu_of_a_child_that_has_ended_still_counts(tmp_path: Path) -> None:
     script = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {BURN!r}])\ntime.sleep(30)"
     launched = Launched([sys.executable, "-c", script], log=tmp_path / "log")
     try:
-        tree = ProcessTree(launched.pid, lambda _: "any", count_root=False)
+        tree = ProcessTree(launched.pid, lambda *_: "any", count_root=False)
         wait_for(lambda: tree.cpu().by_role.get("ended", 0.0) >= 0.25)
     finally:
         launched.stop()
@@ -38,7 +38,7 @@ def test_an_orphan_in_a_session_of_its_own_stays_in_the_tree(tmp_path: Path) -> 
     launched = Launched([sys.executable, "-c", middle], log=tmp_path / "log")
     try:
         tree = ProcessTree(
-            launched.pid, lambda command: "orphan" if "process_time" in command else "other", count_root=False
+            launched.pid, lambda command, _: "orphan" if "process_time" in command else "other", count_root=False
         )
         wait_for(lambda: tree.cpu().by_role.get("orphan", 0.0) >= 0.25)
     finally:

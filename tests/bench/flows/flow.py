@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tests.bench.figures import Figure
-from tests.bench.measure import Point, Sampler
+from tests.bench.measure import TOTAL, Point, Sampler
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings
 
@@ -51,7 +51,7 @@ def costs(
         "cpu_us_all_in": 1e6 * sampler.cpu_seconds("system", created_at, last.at) / last.count,
         "broker_cpu_us": 1e6 * sampler.cpu_seconds("broker", first.at, last.at) / moved,
         "other_cpu_percent": sampler.other_cpu_percent(first.at, last.at),
-        "pss_mb": sum(sampler.peak_pss_mb("system").values()),
+        "pss_mb": sampler.peak_pss_mb("system").get(TOTAL, 0.0),
     }
     if with_postgres:
         figures["postgres_cpu_us"] = 1e6 * sampler.cpu_seconds("postgres", first.at, last.at) / moved

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from tests.bench import limits, load
 from tests.bench.figures import Figure
 from tests.bench.flows.flow import Flow, Outcome
-from tests.bench.measure import Sampler, percentile, watch
+from tests.bench.measure import TOTAL, Sampler, percentile, watch
 from tests.bench.processes import BenchError
 from tests.bench.site import Site
 from tests.bench.systems import Connector, WorkerSettings
@@ -72,7 +72,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
         "p99_ms": percentile(latencies, 0.99),
         "max_ms": max(latencies),
         "cpu_us": 1e6 * sampler.cpu_seconds("system", begun, ended) / records,
-        "pss_mb": sum(sampler.peak_pss_mb("system").values()),
+        "pss_mb": sampler.peak_pss_mb("system").get(TOTAL, 0.0),
         "other_cpu_percent": sampler.other_cpu_percent(begun, ended),
     }
     return Outcome(figures, {"peak_pss_mb_by_process": sampler.peak_pss_mb("system")})

@@ -92,9 +92,8 @@ def _figures(idle: dict[str, float], readings: list[Reading]) -> dict[str, float
         "connector_mb": active - sum(idle.values()),
         "slope_mb_per_minute": slope_per_minute(totals),
     }
-    # Only what was not there before the connector belongs to it: a pre-forked worker or daemon does not.
     for key, role in (("lease_mb", "lease worker"), ("sidecar_mb", "sidecar")):
-        sizes = [size for name, size in last.items() if name.startswith(role) and not name.startswith("sidecar host")]
+        sizes = [size for name, size in last.items() if name.rstrip(" 0123456789") == role]
         if sizes:
             figures[key] = max(sizes)
     return figures
