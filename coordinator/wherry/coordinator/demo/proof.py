@@ -53,14 +53,13 @@ def compare(database: Path, table: str, csv_file: Path) -> Proof:
             _comparable(name, types[name]) if name in types else f"NULL AS {_quoted(name)}" for name in names
         )
         a, b = f"SELECT {sent} FROM sent", f"SELECT {landed} FROM {_quoted(table)}"
-        counts = [
-            connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]  # noqa: S608  names are quoted
-            for query in (a, b, f"{a} EXCEPT ALL {b}", f"{b} EXCEPT ALL {a}")
-        ]
+        queries = (a, b, f"{a} EXCEPT ALL {b}", f"{b} EXCEPT ALL {a}")
+        counts = [connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0] for query in queries]
         sample = connection.execute(
-            f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)} ORDER BY 1 LIMIT {SAMPLE_ROWS}"  # noqa: S608
+            f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)} ORDER BY 1 LIMIT {SAMPLE_ROWS}"
         ).fetchall()
-    return Proof(*counts, columns=tuple(names), sample=tuple(sample))
+    sent_count, landed_count, missing, extra = counts
+    return Proof(sent_count, landed_count, missing, extra, tuple(names), tuple(sample))
 
 
 def _comparable(name: str, kind: str) -> str:
