@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "--minutes", type=float, default=MINUTES, help=f"length of the memory flow (default {MINUTES:g})"
     )
     parser.add_argument("--only", choices=SYSTEMS, help="measure one system alone")
+    parser.add_argument("--fresh", action="store_true", help="new processes for every run, no warm-up")
     parser.add_argument("--json", type=Path, help="write all runs, with detail, to this file")
     parser.add_argument("--keep", action="store_true", help="keep the directory with logs and data")
     parser.add_argument("--wherry-plugins", default=str(REPOSITORY / "sidecars"), help="plugin.path for Wherry")
@@ -85,6 +86,7 @@ def _bench(flow: Flow, arguments: argparse.Namespace) -> tuple[dict[str, object]
         records=arguments.records or flow.records,
         minutes=arguments.minutes,
         only=arguments.only,
+        fresh=arguments.fresh,
         wherry_plugin_path=arguments.wherry_plugins,
     )
     begun = time.time()
@@ -123,7 +125,13 @@ def _report(flow: Flow, options: Options, result: Result, begun: float, seconds:
         "summary": flow.summary,
         "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
         "seconds": round(seconds, 1),
-        "options": {"runs": options.runs, "records": options.records, "minutes": options.minutes, "only": options.only},
+        "options": {
+            "runs": options.runs,
+            "records": options.records,
+            "minutes": options.minutes,
+            "only": options.only,
+            "fresh": options.fresh,
+        },
         "machine": _machine(),
         "versions": _versions(),
         "figures": [asdict(figure) for figure in flow.figures],

@@ -32,7 +32,7 @@ def run_flow(site: Site, flow: Flow) -> Result:
     """Runs the flow as often as asked on the systems asked for."""
     systems = [name for name in SYSTEMS if site.options.only in (None, name)]
     result = Result(runs={name: [] for name in systems})
-    if flow.warm_up_records:
+    if flow.warm_up_records and not site.options.fresh:
         for name in systems:
             _try(site, flow, name, f"{name}-warm-up", min(flow.warm_up_records, site.options.records), result)
     for index in range(site.options.runs):
@@ -40,6 +40,8 @@ def run_flow(site: Site, flow: Flow) -> Result:
             outcome = _try(site, flow, name, f"{name}-{index + 1}", site.options.records, result)
             if outcome is not None:
                 result.runs[name].append(outcome)
+            if site.options.fresh:
+                site.discard(name)
     return result
 
 

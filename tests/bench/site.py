@@ -44,6 +44,7 @@ class Options:
     records: int
     minutes: float
     only: str | None
+    fresh: bool
     wherry_plugin_path: str
 
 

@@ -7,5 +7,13 @@ from tests.bench.flows.flow import Flow
 
 FLOWS: dict[str, Flow] = {
     flow.name: flow
-    for flow in (kafka_postgres.FLOW, kafka_discard.FLOW, file_kafka.FLOW, latency.FLOW, startup.FLOW, memory.FLOW)
+    for flow in (
+        kafka_postgres.FLOW,
+        kafka_discard.FLOW,
+        kafka_discard.DEV_NULL_FLOW,
+        file_kafka.FLOW,
+        latency.FLOW,
+        startup.FLOW,
+        memory.FLOW,
+    )
 }

@@ -7,7 +7,10 @@ middle of the run, where the offset is exact when it is seen; the last commit, u
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -31,17 +34,16 @@ FIGURES = (
     Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
 )
 
-SINKS = {
-    CONNECT: {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "file": "/dev/null"},
-    WHERRY: {"connector.class": "wherry.tally.DiscardSink"},
-}
+Sink = Mapping[str, str]
+DEV_NULL: Sink = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "file": "/dev/null"}
+TALLY: Sink = {"connector.class": "wherry.tally.DiscardSink"}
 
 
-def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
+def run_once(sinks: Mapping[str, Sink], site: Site, name: str, label: str, records: int) -> Outcome:
     """Consumes the whole topic."""
     topic = site.topic_of_records(records)
     system = site.running(name)
-    connector = Connector(f"discard-{label}", {**SINKS[name], "tasks.max": str(TASKS), "topics": topic})
+    connector = Connector(f"discard-{label}", {**sinks[name], "tasks.max": str(TASKS), "topics": topic})
     admin = AdminClient({**load.CLIENT, "bootstrap.servers": site.bootstrap})
     timelines: dict[int, list[Point]] = {partition: [] for partition in range(load.PARTITIONS)}
 
@@ -109,5 +111,14 @@ FLOW = Flow(
     settings=WorkerSettings(
         value_converter="org.apache.kafka.connect.json.JsonConverter", extra={"value.converter.schemas.enable": "false"}
     ),
-    run_once=run_once,
+    run_once=functools.partial(run_once, {CONNECT: DEV_NULL, WHERRY: TALLY}),
+)
+
+# The same without a difference between the sinks: both make the text `{k=v, ...}` of each record.
+DEV_NULL_FLOW = dataclasses.replace(
+    FLOW,
+    name="kafka-devnull",
+    summary="200 B JSON records, 2 partitions, 2 tasks: FileStreamSink to /dev/null on both",
+    figures=tuple(dataclasses.replace(figure, ratio_min=None) for figure in FIGURES),
+    run_once=functools.partial(run_once, {CONNECT: DEV_NULL, WHERRY: DEV_NULL}),
 )
