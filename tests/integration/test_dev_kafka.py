@@ -81,6 +81,17 @@ def test_temporary_data_go_with_the_broker() -> None:
     assert not broker.data_dir.exists()
 
 
+@pytest.mark.parametrize("step", ["", ".start()"], ids=["described", "started"])
+def test_a_broker_that_nobody_closes_leaves_nothing(step: str) -> None:
+    script = f"""
+from wherry.coordinator.dev.kafka import EmbeddedKafka
+broker = EmbeddedKafka(){step}
+print(broker.data_dir)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert eventually(lambda: not Path(done.stdout.strip()).exists(), 20)
+
+
 def test_a_taken_port_is_told_before_anything_starts(free_port: int, tmp_path: Path) -> None:
     with (
         socket.create_server(("127.0.0.1", free_port)),

@@ -40,8 +40,10 @@ def test_a_refused_statement_is_told(postgres: LocalPostgres) -> None:
 
 
 def test_a_taken_port_is_told(postgres: LocalPostgres) -> None:
+    refused = LocalPostgres(port=postgres.port)
     with pytest.raises(PortTakenError, match=f"Port {postgres.port} for PostgreSQL is already in use"):
-        LocalPostgres(port=postgres.port).start()
+        refused.start()
+    refused.close()
 
 
 def test_a_wrong_setting_shows_the_servers_last_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -41,7 +42,10 @@ def server_folder(name: str, wanted: Path | None) -> ServerFolder:
         ServerStartError: The folder cannot be made or written to.
     """
     if wanted is None:
-        return ServerFolder(Path(tempfile.mkdtemp(prefix=f"wherry-{name}-")), is_temporary=True)
+        folder = ServerFolder(Path(tempfile.mkdtemp(prefix=f"wherry-{name}-")), is_temporary=True)
+        # For who never closes its server. While a server runs its keeper sees to it, however we end.
+        atexit.register(_discard_at_exit, folder, os.getpid())
+        return folder
     path = wanted.expanduser().absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -52,3 +56,8 @@ def server_folder(name: str, wanted: Path | None) -> ServerFolder:
     if not os.access(path, os.W_OK | os.X_OK):
         raise ServerStartError(f"The folder {path} for {name} is not writable.", "Choose another folder.")
     return ServerFolder(path, is_temporary=False)
+
+
+def _discard_at_exit(folder: ServerFolder, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child inherits this duty without having it
+        folder.discard()
