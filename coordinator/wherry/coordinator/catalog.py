@@ -1,0 +1,237 @@
+"""Classes and configurations as the API shows them: the registry, the checks, and the plugin's own word.
+
+Decides what a request about plugins or a configuration is answered; the only waiting is for a plugin that is asked,
+with a deadline.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from wherry.contract.client import Validation
+from wherry.contract.description import Role
+from wherry.contract.errors import ConfigError, WherryError
+from wherry.contract.manifest import Manifest
+from wherry.coordinator.api import (
+    KAFKA_VERSION,
+    ApiError,
+    BadRequestError,
+    ConfigInfo,
+    ConfigInfos,
+    ConfigKeyInfo,
+    ConfigValueInfo,
+    ConnectorType,
+    NotFoundError,
+    PluginInfo,
+)
+from wherry.coordinator.config import connector, converters
+from wherry.coordinator.config.overrides import OverridePolicy
+from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
+from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.plugins import Plugin, PluginRegistry
+
+_log = logging.getLogger(__name__)
+
+_TYPE_BY_ROLE = {Role.SOURCE: ConnectorType.SOURCE, Role.SINK: ConnectorType.SINK}
+_BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
+_HINT = (
+    "\nYou can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
+)
+
+
+class Prober(Protocol):
+    """Asks a plugin, in a process of its own, what it thinks of a configuration."""
+
+    def validate(
+        self, manifest: Manifest, class_name: str, config: Mapping[str, str], secrets: Mapping[str, str]
+    ) -> Validation:
+        """What the plugin finds. Raises WherryError when it cannot be asked in time."""
+
+
+class Catalog:
+    """A `PluginCatalog` over a registry.
+
+    Args:
+        registry: The plugins.
+        rules: What the worker adds to checks.
+        providers: Resolve placeholders.
+        prober: Asks plugins; None leaves their own checks out.
+    """
+
+    def __init__(
+        self,
+        registry: PluginRegistry,
+        *,
+        rules: connector.ConnectorRules | None = None,
+        providers: Providers | None = None,
+        prober: Prober | None = None,
+    ) -> None:
+        self.registry = registry
+        self._rules = rules or connector.ConnectorRules(version=KAFKA_VERSION)
+        self._providers = providers or Providers()
+        self._prober = prober
+
+    def plugins(self, *, connectors_only: bool = True) -> list[PluginInfo]:
+        """Classes that can be used."""
+        listed = [
+            PluginInfo(plugin.class_name, _TYPE_BY_ROLE[plugin.role].value, plugin.manifest.version)
+            for plugin in self.registry.plugins()
+            if plugin.role in _TYPE_BY_ROLE
+        ]
+        if connectors_only:
+            return listed
+        simple = [PluginInfo(name, "converter", KAFKA_VERSION) for name in converters.class_names()]
+        header = [PluginInfo(name, "header_converter", KAFKA_VERSION) for name in converters.class_names(header=True)]
+        return [*listed, *simple, *header]
+
+    def plugin_config(self, plugin: str) -> list[ConfigKeyInfo]:
+        """Definition of a class's keys: its own first, then the common ones."""
+        found = self.registry.find(plugin)
+        if found is not None:
+            description = self.registry.description(found)
+            own = {key.name for key in description.config.keys}
+            keys = connector.keys_of(description, version=found.manifest.version)
+            ordered = sorted(keys, key=lambda key: key.name not in own)
+            return [connector.key_info(key) for key in ordered]
+        converter = converters.find(plugin, header=True)
+        if converter is not None:
+            return [connector.key_info(key) for key in converter.keys]
+        raise NotFoundError(f"Unknown plugin {plugin}.")
+
+    def validate(self, config: Mapping[str, str | None], *, plugin: str | None = None) -> ConfigInfos:
+        """Check a configuration; errors of values are part of the answer."""
+        name = config.get("connector.class")
+        if plugin is not None and name is not None and not _normalized(name).endswith(_normalized(plugin)):
+            raise BadRequestError(f"Included connector type {name} does not match request type {plugin}")
+        try:
+            return self._validate(config)
+        except BadRequestError as error:
+            # The real worker lets this one out wrapped: as 500, and with the name of its class.
+            raise ApiError(f"{_BAD_REQUEST}{error.message}") from error
+
+    def check(self, config: Mapping[str, str | None]) -> dict[str, str]:
+        """The configuration to store, or BadRequestError with all errors in Kafka Connect's text."""
+        infos = self._validate(config)
+        if infos.error_count:
+            lines = "".join(f"\n{error}" for error in infos.errors())
+            raise BadRequestError(
+                f"Connector configuration is invalid and contains the following {infos.error_count} error(s):"
+                f"{lines}{_HINT}"
+            )
+        return {key: value for key, value in config.items() if value is not None}
+
+    def connector_type(self, config: Mapping[str, str]) -> ConnectorType:
+        """Role of the configured class; UNKNOWN when there is none such."""
+        found = self.registry.find(config.get("connector.class") or "")
+        return ConnectorType.UNKNOWN if found is None else _TYPE_BY_ROLE.get(found.role, ConnectorType.UNKNOWN)
+
+    def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
+        """A configuration with all placeholders filled in, for the plugin. Raises ProviderError."""
+        return dict(self._providers.resolve(config).values)
+
+    def _validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        plugin = self._plugin(config)
+        resolved = self._resolve(config)
+        full: dict[str, str | None] = {**config, **resolved.values}
+        description = self.registry.description(plugin)
+        version = plugin.manifest.version
+        infos = connector.validate(full, description, version=version, rules=self._rules)
+        if not infos.error_count and self._prober is not None:
+            values = {key: value for key, value in full.items() if value is not None}
+            shown, secrets = description.config.split_secrets(values)
+            validation = self._ask(plugin, shown, secrets)
+            offered = {found.name: found.recommended_values for found in validation.findings}
+            infos = connector.validate(
+                full,
+                description,
+                version=version,
+                rules=self._rules,
+                found=validation.errors,
+                recommended=offered,
+            )
+        return _with_placeholders(infos, resolved)
+
+    def _plugin(self, config: Mapping[str, str | None]) -> Plugin:
+        name = config.get("connector.class")
+        if name is None:
+            # Names only: the real worker prints all values here, secrets too.
+            raise BadRequestError(f"Connector config with keys [{', '.join(config)}] contains no connector type")
+        try:
+            plugin = self.registry.resolve(name)
+        except ConfigError as error:
+            raise BadRequestError(error.message) from error
+        if plugin.role not in _TYPE_BY_ROLE:
+            raise BadRequestError(f"{plugin.class_name} is a transformation, not a connector")
+        return plugin
+
+    def _resolve(self, config: Mapping[str, str | None]) -> Resolved:
+        given = {key: value for key, value in config.items() if value is not None}
+        try:
+            return self._providers.resolve(given)
+        except ProviderError as error:
+            raise ApiError(error.message) from error
+
+    def _ask(self, plugin: Plugin, config: Mapping[str, str], secrets: Mapping[str, str]) -> Validation:
+        assert self._prober is not None, "asked only with a prober"
+        try:
+            return self._prober.validate(plugin.manifest, plugin.class_name, config, secrets)
+        except WherryError as error:
+            raise ApiError(
+                f"Plugin {plugin.manifest.name} could not check the configuration: {error.message}"
+            ) from error
+
+
+def rules_of(worker: WorkerConfig) -> connector.ConnectorRules:
+    """What a worker adds to checks.
+
+    Raises:
+        ConfigError: The override policy is none of Kafka's, or a converter of the worker is not in this release.
+    """
+    sides = ("key", "value", "header")
+    classes = {}
+    for side in sides:
+        name = str(worker.parsed[f"{side}.converter"])
+        found = converters.find(name, header=side == "header")
+        if found is None:
+            known = ", ".join(converters.class_names(header=side == "header"))
+            raise ConfigError(
+                f"Invalid value {name} for configuration {side}.converter: Class {name} could not be found. "
+                f"Converters of this release: {known}.",
+                key=f"{side}.converter",
+            )
+        classes[side] = found.class_name
+    policy = OverridePolicy.of(
+        worker.parsed["connector.client.config.override.policy"],
+        worker.parsed["connector.client.config.override.allowlist"],
+    )
+    return connector.ConnectorRules(converters=classes, overrides=policy, version=KAFKA_VERSION)
+
+
+def _normalized(name: str) -> str:
+    short = name.removesuffix("Connector")
+    return short or name
+
+
+def _with_placeholders(infos: ConfigInfos, resolved: Resolved) -> ConfigInfos:
+    """The result with placeholders in the place of what they stand for, so that no secret is shown."""
+    if not resolved.placeholders:
+        return infos
+    return dataclasses.replace(infos, configs=tuple(_hidden(config, resolved) for config in infos.configs))
+
+
+def _hidden(config: ConfigInfo, resolved: Resolved) -> ConfigInfo:
+    value = config.value
+    placeholder = resolved.placeholders.get(value.name)
+    if placeholder is None:
+        return config
+    shown = ConfigValueInfo(
+        value.name,
+        None if value.value is None else placeholder,
+        value.recommended_values,
+        tuple(resolved.hide(value.name, error) for error in value.errors),
+        value.visible,
+    )
+    return ConfigInfo(config.definition, shown)
