@@ -15,7 +15,6 @@ import tenacity
 from google.protobuf import duration_pb2  # type: ignore[import-untyped]  # its types are a package of their own
 from google.rpc import error_details_pb2, status_pb2
 
-from wherry.contract import to_proto
 from wherry.contract.errors import (
     ERROR_CLASSES_BY_CODE,
     GRPC_CODES,
@@ -35,6 +34,7 @@ from wherry.contract.limits import (
     RETRY_WAIT_MAX_S,
     STATUS_MESSAGE_BYTES_MAX,
 )
+from wherry.contract.texts import cut_text
 
 ERROR_DOMAIN: Final = "wherry.dev"
 DETAILS_KEY: Final = "grpc-status-details-bin"
@@ -105,7 +105,7 @@ def status_of(error: BaseException) -> StatusOf:
     if not isinstance(error, WherryError):
         error = ConnectorBugError(f"{type(error).__name__}: {error}", reason="UNEXPECTED_EXCEPTION")
     code = GRPC_CODES[error.error_class]
-    text = to_proto.cut_text(str(error) or type(error).__name__, STATUS_MESSAGE_BYTES_MAX)
+    text = cut_text(str(error) or type(error).__name__, STATUS_MESSAGE_BYTES_MAX)
     values = {"reason": error.reason}
     if isinstance(error, ConfigError) and error.key:
         values["key"] = error.key

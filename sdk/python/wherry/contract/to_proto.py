@@ -11,6 +11,7 @@ from wherry.contract.config import ConfigKey, NonEmptyValidator, OneOfValidator,
 from wherry.contract.description import Capabilities, ClassDescription
 from wherry.contract.plan import Plan, Work
 from wherry.contract.position import Position
+from wherry.contract.texts import cut_text
 
 
 def position(value: Position) -> common_pb2.Position:
@@ -148,9 +149,3 @@ def class_description(value: ClassDescription) -> plugin_pb2.ClassDescription:
         capabilities=capabilities(value.capabilities),
         documentation=value.documentation,
     )
-
-
-def cut_text(text: str, bytes_max: int) -> str:
-    """Returns a text that is at most so many bytes of UTF-8 long, cut at a character."""
-    data = text.encode(errors="replace")
-    return text if len(data) <= bytes_max else data[: bytes_max - 3].decode(errors="ignore") + "…"
