@@ -1,0 +1,174 @@
+"""Steps about sinks: Write streams, acks, flushes, and what has arrived."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import grpc
+import pyarrow as pa
+
+from wherry.conformance.failure import Failure, Inapplicable
+from wherry.conformance.rows import PARTITION, SHORT_TEXT, TOPIC, column, sample_batch
+from wherry.conformance.running import Running
+from wherry.conformance.streams import RECEIVE_DEADLINE_S, Writing, encodings
+from wherry.conformance.subject import delivered_rows
+from wherry.connector.v1 import plugin_pb2, sink_pb2
+from wherry.contract import from_proto
+from wherry.contract.batch import Mark, mark_only
+from wherry.contract.position import Position, kafka_partition_json, kafka_position, parse_kafka_position
+
+MARKS_MAX: Final = 100_000
+
+
+def open_write(
+    run: Running, stream: str = "write", *, shift: int = 0, encoding: list[str] | None = None, prepare: bool = True
+) -> None:
+    """Opens a Write stream; a sink that wants a schema is asked for its target first."""
+    if prepare:
+        _ensure_target(run)
+    opening = sink_pb2.WriteOpen(
+        pipeline=run.connector,
+        generation=run.generation + shift,
+        partitions_json=[kafka_partition_json(TOPIC, PARTITION)],
+        encodings=encodings(encoding),
+    )
+    run.keep(stream, Writing(run.session.wire, opening, run.session.message_bytes_max))
+
+
+def write(
+    run: Running,
+    stream: str = "write",
+    *,
+    frames: int = 1,
+    rows: int = 10,
+    first: int = 0,
+    text_bytes: int = 0,
+    bad_row: int = -1,
+) -> None:
+    """Sends frames of sample rows, numbered from `first`, as far as there is credit."""
+    text = "x" * text_bytes or SHORT_TEXT
+    if text_bytes > run.session.row_bytes_max:
+        raise Inapplicable(f"The sidecar takes rows of at most {run.session.row_bytes_max} bytes.")
+    writing = run.writing(stream)
+    for index in range(frames):
+        start = first + index * rows
+        batch = sample_batch(run.subject, run.variables, first=start, count=rows, text=text, bad_row=bad_row)
+        writing.write(batch)
+
+
+def write_marks(run: Running, stream: str = "write", *, until_seq: int, first: int = 0) -> None:
+    """Sends MARK frames until the next frame has a number."""
+    writing = run.writing(stream)
+    writing.wait_until_opened()
+    mark = Mark(0, kafka_position(TOPIC, PARTITION, first))
+    for _ in range(MARKS_MAX):
+        if writing.writer.next_seq >= until_seq:
+            return
+        writing.write(mark_only(mark))
+
+
+def acks(run: Running, stream: str = "write", *, within_s: float = RECEIVE_DEADLINE_S) -> None:
+    """Every frame is acknowledged, in order."""
+    run.writing(stream).wait_for_acks(within_s)
+
+
+def flush(
+    run: Running,
+    stream: str = "write",
+    *,
+    final: bool = False,
+    written: int | None = None,
+    failed: int | None = None,
+    within_s: float = RECEIVE_DEADLINE_S,
+) -> None:
+    """Flushes; rows in are rows written, failed and filtered, and the positions are among those that marks told."""
+    writing = run.writing(stream)
+    flushed = writing.flush(final=final, within_s=within_s)
+    if written is not None and flushed.rows_written != written:
+        raise Failure(f"{flushed.rows_written} rows were written; it should be {written}.")
+    if failed is not None and flushed.rows_failed != failed:
+        raise Failure(f"{flushed.rows_failed} rows failed; it should be {failed}.")
+    _check_positions(writing, flushed, final)
+    if run.description.sink_class == plugin_pb2.SINK_CLASS_TWO_PHASE and flushed.token:
+        request = sink_pb2.CommitRequest(generation=run.generation, tokens=[flushed.token], positions=flushed.positions)
+        for repeated in (False, True):
+            answer = run.call("SinkService.Commit", request)
+            if repeated and not answer.repeated_commit:
+                raise Failure("Commit did not notice that the tokens had been applied before.")
+    writing.failed_rows.clear()
+
+
+def bad_row_is_told(run: Running, stream: str = "write", *, row: int) -> None:
+    """Exactly one row of the frame failed: the bad one."""
+    told = sorted(set(run.writing(stream).failed_rows))
+    if [index for _, index in told] != [row]:
+        raise Failure(f"Row {row} is bad; errors were told of the rows {[index for _, index in told]}.")
+
+
+def flush_with_bad_row(run: Running, stream: str = "write", *, row: int, rows: int) -> None:
+    """The flush accounts for one failed row and names it; the others are written."""
+    writing = run.writing(stream)
+    flushed = writing.flush()
+    bad_row_is_told(run, stream, row=row)
+    if flushed.rows_written + flushed.rows_filtered != rows - 1:
+        raise Failure(f"{flushed.rows_written} rows were written beside the bad one; it should be {rows - 1}.")
+    writing.failed_rows.clear()
+
+
+def close(run: Running, stream: str = "write", *, within_s: float = 10.0) -> None:
+    """The stream ends well when the engine half-closes it."""
+    writing = run.writing(stream)
+    writing.half_close()
+    writing.expect_end([], within_s)
+
+
+def delivered(run: Running, *, rows: int, at_least: bool = False) -> None:
+    """So many rows are at the destination."""
+    found = delivered_rows(run.subject, run.variables)
+    if found < rows or (found > rows and not at_least):
+        raise Failure(f"{found} rows are at the destination; it should be {'at least ' if at_least else ''}{rows}.")
+
+
+def stored_positions(run: Running, stream: str = "write", *, offset: int) -> None:
+    """`opened` tells the position that was stored with the data."""
+    writing = run.writing(stream)
+    writing.wait_until_opened()
+    assert writing.opened is not None
+    told = {position.partition_json: position.offset_json for position in writing.opened.positions}
+    expected = kafka_position(TOPIC, PARTITION, offset)
+    if told.get(expected.partition) != expected.offset:
+        raise Failure(f"`opened` tells the positions {told}; {expected.partition} should be at {expected.offset}.")
+
+
+def ensure_target_twice(run: Running) -> None:
+    """EnsureTarget may be repeated, and a dry run changes nothing."""
+    for dry_run in (True, False, False):
+        _ensure_target(run, dry_run=dry_run)
+
+
+def _ensure_target(run: Running, *, dry_run: bool = False) -> None:
+    request = sink_pb2.EnsureTargetRequest(topic=TOPIC, dry_run=dry_run)
+    if run.description.capabilities.typed and run.subject.value.kind == "struct":
+        fields = [pa.field("value", column(run.subject.value, []).type)]
+        if run.subject.key is not None:
+            fields.insert(0, pa.field("key", column(run.subject.key, []).type))
+        request.schema = pa.schema(fields).serialize().to_pybytes()
+    try:
+        run.call("SinkService.EnsureTarget", request)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+            raise Failure(f"EnsureTarget failed: {error.code().name}, {error.details()}.") from None
+
+
+def _check_positions(writing: Writing, flushed: sink_pb2.Flushed, final: bool) -> None:
+    for position in flushed.positions:
+        last = writing.last_mark.get(position.partition_json)
+        if last is None:
+            raise Failure(f"`flushed` tells a position of {position.partition_json}, which no mark has told.")
+        _, told = parse_kafka_position(from_proto.position(position))
+        _, known = parse_kafka_position(Position(position.partition_json, last))
+        if told is None or known is None or told > known or (final and told < known):
+            raise Failure(
+                f"`flushed` tells {position.offset_json} for {position.partition_json}; the last mark told {last}"
+                f"{', and the flush was the final one' if final else ''}."
+            )
