@@ -25,6 +25,7 @@ from wherry.control.v1 import lease_pb2
 from wherry.worker.host import rundir
 from wherry.worker.host.environment import Runtime
 from wherry.worker.host.process import Command, Exit, ProcessLoop, SidecarProcess, with_tail
+from wherry.worker.host.remote import Relay, open_relay
 
 POLL_FIRST_S: Final = 0.003
 POLL_MAX_S: Final = 0.05
@@ -36,8 +37,9 @@ UNIX_PREFIX: Final = "unix://"
 # What a sidecar keeps of the host's environment: where programs and certificates are, how to write texts, how to get
 # through a proxy, where traces go. Nothing else, so that no secret of the engine leaks into a plugin.
 _KEPT: Final = frozenset(
-    "PATH HOME USER LANG LC_ALL LC_CTYPE TZ TMPDIR SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE "
-    "HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy".split()
+    {"PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"}
+    | {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 )
 _KEPT_PREFIX: Final = "OTEL_"
 
@@ -55,6 +57,7 @@ class Instance:
         process: Its process; None for attached and remote ones.
         socket_path: Its socket, to be removed when it has ended; None for attached and remote ones.
         attached_pid: Process at the other end of an attached socket; 0 for all others.
+        relay: What reaches a remote one; None for all others.
     """
 
     what: str
@@ -65,6 +68,7 @@ class Instance:
     process: SidecarProcess | None = None
     socket_path: Path | None = None
     attached_pid: int = 0
+    relay: Relay | None = None
 
     @property
     def pid(self) -> int:
@@ -165,28 +169,34 @@ def launch(
     )
 
 
-def attach(manifest: Manifest, endpoint: str, *, what: str, instance_id: str, deadline: Deadline) -> Instance:
-    """Connect to a sidecar that somebody else has started.
+def attach(manifest: Manifest, directory: Path, *, what: str, instance_id: str, deadline: Deadline) -> Instance:
+    """Connect to a sidecar that somebody else has started, here or elsewhere.
 
     Raises:
         TransientError: Nobody listens there yet.
         AuthError: Somebody else's process does.
         ConnectorBugError: It broke the contract.
     """
-    attached_pid = 0
-    if endpoint.startswith(UNIX_PREFIX):
-        path = Path(endpoint.removeprefix(UNIX_PREFIX))
+    relay, attached_pid = None, 0
+    if manifest.attach is not None:
+        path = Path(manifest.attach)
         peer = rundir.peer_of(path)
         if peer is None:
             raise TransientError(f"{what} is to be attached at {path}, but nobody listens there; start it first")
         rundir.check_peer(peer, session_id=None, what=what)
-        attached_pid = peer.pid
+        endpoint, attached_pid = f"{UNIX_PREFIX}{path}", peer.pid
+    else:
+        assert manifest.remote is not None
+        relay = open_relay(manifest, directory, instance_id[:12])
+        endpoint = f"{UNIX_PREFIX}{relay.path}" if relay else manifest.remote
     channel = rpc.channel(endpoint)
     try:
         _wait_healthy(channel, None, what, deadline)
         message_bytes_max = _hello(channel, manifest, "", None, what, deadline)
     except BaseException:
         channel.close()
+        if relay is not None:
+            relay.close()
         raise
     return Instance(
         what=what,
@@ -195,6 +205,7 @@ def attach(manifest: Manifest, endpoint: str, *, what: str, instance_id: str, de
         channel=channel,
         message_bytes_max=message_bytes_max,
         attached_pid=attached_pid,
+        relay=relay,
     )
 
 

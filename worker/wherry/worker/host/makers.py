@@ -49,7 +49,7 @@ class EnvironmentMaker:
                 process = self._making[place] = self._begin(manifest)
         if not process.ended.wait(deadline.left_s):
             raise TransientError(
-                f"the environment of plugin {manifest.name} is still being made; it goes on, and is there when it is done"
+                f"the environment of plugin {manifest.name} is still being made; try again when it is done"
             )
         with self._lock:
             if self._making.get(place) is process:

@@ -1,5 +1,6 @@
 """Serves HostService: turns requests into calls of the supervisor, and errors into statuses."""
 
+# ruff: noqa: N802 - the methods have the names of the service's calls
 from __future__ import annotations
 
 import threading
@@ -25,9 +26,6 @@ WATCHERS_MAX: Final = 16
 DEFAULT_TIMEOUT_MS: Final = 30_000
 WATCH_POLL_S: Final = 1.0
 STOP_GRACE_S: Final = 0.5
-MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
-
-_TRACER = trace.tracer(__name__)
 
 
 class Host(host_pb2_grpc.HostServiceServicer):
@@ -42,7 +40,8 @@ class Host(host_pb2_grpc.HostServiceServicer):
     def AcquireSidecar(self, request: host_pb2.AcquireSidecarRequest, context: Any) -> host_pb2.AcquireSidecarResponse:
         """Start or find the sidecar of a connector."""
         with _answering(context), _counted(self._starts, STARTS_MAX, "sidecars are being started"):
-            with _TRACER.start_as_current_span("host.acquire", attributes={"connector": request.sidecar.connector}):
+            parent = trace.traceparent_in(context.invocation_metadata())
+            with trace.span("host.acquire", parent=parent, attributes={"wherry.connector": request.sidecar.connector}):
                 instance = self._supervisor.acquire(
                     request.sidecar,
                     holder=request.holder,
@@ -129,11 +128,7 @@ class HostServer:
         self._server = grpc.server(
             ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="host"),
             maximum_concurrent_rpcs=THREADS_MAX,
-            options=[
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-                ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-            ],
+            options=rpc.server_options(),
         )
         host_pb2_grpc.add_HostServiceServicer_to_server(Host(self._supervisor, self._hub), self._server)
         self._server.add_insecure_port(f"unix://{socket_path}")

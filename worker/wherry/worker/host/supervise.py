@@ -31,7 +31,6 @@ from wherry.worker.host.bootstrap import Deadline, Instance
 from wherry.worker.host.logs import EventHub, SidecarEvent
 from wherry.worker.host.makers import EnvironmentMaker
 from wherry.worker.host.process import Exit, ProcessLoop, SidecarProcess
-from wherry.worker.host.remote import remote_endpoint
 
 SIDECARS_MAX: Final = 512
 HOLDERS_MAX: Final = 1024
@@ -267,9 +266,8 @@ class Supervisor:
         instance_id = uuid.uuid4().hex
         with entry.changed:
             entry.instance_ids.append(instance_id)
-        if manifest.attach or manifest.remote:
-            endpoint = f"{bootstrap.UNIX_PREFIX}{manifest.attach}" if manifest.attach else remote_endpoint(manifest)
-            return bootstrap.attach(manifest, endpoint, what=what, instance_id=instance_id, deadline=deadline)
+        if manifest.run is None:
+            return bootstrap.attach(manifest, self._directory, what=what, instance_id=instance_id, deadline=deadline)
         name = entry.key.connector or manifest.name
 
         def on_started(process: SidecarProcess) -> None:
@@ -313,7 +311,7 @@ class Supervisor:
             bootstrap.configure(instance, spec, deadline)
         except WherryError:
             # A sidecar that refused its configuration is of no use to anybody; the next one gets a fresh process.
-            self._stop_all([entry], TERM_GRACE_S)
+            self._stop_later(entry, TERM_GRACE_S)
             raise
         with entry.changed:
             if entry.instance is instance:
@@ -402,6 +400,10 @@ class Supervisor:
             entry.changed.notify_all()
         _tidy(instance)
 
+    def _stop_later(self, entry: Entry, deadline_s: float) -> None:
+        """Stop a sidecar without waiting for it."""
+        threading.Thread(target=self._stop, args=(entry, deadline_s), daemon=True).start()
+
     def _stop_all(self, entries: list[Entry], deadline_s: float) -> int:
         """Stop sidecars at the same time and wait for all; return how many there were."""
         stoppers = [threading.Thread(target=self._stop, args=(entry, deadline_s), daemon=True) for entry in entries]
@@ -444,7 +446,7 @@ class Supervisor:
             now = time.monotonic()
             for entry in self._all():
                 if _is_over(entry, now):
-                    threading.Thread(target=self._stop, args=(entry, STOP_DEADLINE_S), daemon=True).start()
+                    self._stop_later(entry, STOP_DEADLINE_S)
 
 
 def _is_over(entry: Entry, now: float) -> bool:
@@ -507,6 +509,8 @@ def _end_process(process: SidecarProcess, grace_s: float) -> None:
 
 def _tidy(instance: Instance) -> None:
     instance.channel.close()
+    if instance.relay is not None:
+        instance.relay.close()
     if instance.socket_path is not None:
         instance.socket_path.unlink(missing_ok=True)
 
