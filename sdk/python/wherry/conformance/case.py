@@ -23,7 +23,18 @@ from wherry.contract.description import Role
 
 CASES_DIRECTORY: Final = Path(__file__).parent / "cases"
 NEEDS: Final = frozenset(
-    "rows repeatable bad_value bad_config verify text required_key replayable alter_offsets transactional".split()
+    (
+        "rows",
+        "repeatable",
+        "bad_value",
+        "bad_config",
+        "verify",
+        "text",
+        "required_key",
+        "replayable",
+        "alter_offsets",
+        "transactional",
+    )
 )
 _ROLES: Final = {"plugin": None, "source": Role.SOURCE, "sink": Role.SINK}
 _MEMBERS: Final = frozenset({"case", "says", "role", "needs", "own_process", "slow", "steps"})

@@ -6,6 +6,7 @@ deadline, and a process that was started here is gone when `stop` returns.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -170,14 +171,10 @@ class Process:
         """Ends the process and everything it has started, in order if it can; never fails."""
         if not kill and self.running:
             self._process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(TERMINATE_DEADLINE_S)
-            except subprocess.TimeoutExpired:
-                pass
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -404,9 +404,10 @@ class Writing(_Stream):
         self.look_at(message)
 
 
-def encodings(names: list[str] | None) -> list[int]:
+def encodings(names: list[str] | None) -> list[common_pb2.Encoding]:
     """Returns encodings by their names; None means all."""
-    return [int(one) for one in ALL_ENCODINGS] if names is None else [int(Encoding[name]) for name in names]
+    chosen = [one.name for one in ALL_ENCODINGS] if names is None else names
+    return [common_pb2.Encoding.Value(f"ENCODING_{name}") for name in chosen]
 
 
 def expect_compact(text: str, what: str) -> None:

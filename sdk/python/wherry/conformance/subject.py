@@ -20,7 +20,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +33,6 @@ COMMAND_DEADLINE_S: Final = 60.0
 FEED_LINES_MAX: Final = 1_000_000
 KINDS: Final = ("text", "json", "bytes", "struct")
 _VARIABLE: Final = re.compile(r"\$(?:env\.)?\w+")
-_MEMBERS: Final = frozenset("config rows ordered repeatable feed value key bad_value bad_config verify skip".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +110,9 @@ class Subject:
         if not isinstance(classes, dict) or set(document) != {"classes"}:
             raise UsageError(f"{path} must be a mapping with one member, classes.")
         return cls({name: _class(path, name, members) for name, members in classes.items()}, path)
+
+
+_MEMBERS: Final = frozenset(member.name for member in fields(ClassSubject))
 
 
 class Variables:

@@ -1,4 +1,4 @@
-"""The cases as tests of pytest, in one line:
+"""The cases as tests of pytest, in one line.
 
 TestMine = conformance_suite("path/to/plugin")
 """

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import grpc
-from google.protobuf import json_format, message_factory
-from google.protobuf.message import Message
+from google.protobuf import json_format, message_factory  # type: ignore[import-untyped]  # it publishes no types
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -103,7 +103,7 @@ def parse(message: Any, values: Mapping[str, Any]) -> Any:
 
 def plain(message: Message) -> dict[str, Any]:
     """Returns a message as a mapping, with the proto's field names and without unset fields."""
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return dict(json_format.MessageToDict(message, preserving_proto_field_name=True))
 
 
 def error_class(error: grpc.RpcError) -> str | None:
