@@ -125,12 +125,13 @@ class PluginRegistry:
             message += f". Not usable: {'; '.join(broken.message for broken in self._broken)}"
         raise ConfigError(message, key="connector.class")
 
-    def description(self, plugin: Plugin) -> ClassDescription:
+    def description(self, name: str | Plugin) -> ClassDescription:
         """What a class offers, from the cache or from the plugin itself.
 
         Raises:
-            WherryError: The plugin cannot be asked, or does not know its own class.
+            WherryError: There is no such class, the plugin cannot be asked, or does not know its own class.
         """
+        plugin = self.resolve(name) if isinstance(name, str) else name
         for description in self._all_of(plugin.manifest):
             if description.class_name == plugin.class_name:
                 return description

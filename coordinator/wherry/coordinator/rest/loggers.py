@@ -53,15 +53,12 @@ class Loggers:
         """Set a logger and all below it; answers the names of those whose level changed."""
         number = LEVELS[level]
         with self._lock:
-            changed = []
-            for name in sorted(_affected(namespace)):
-                logger = _logger(name)
-                if logger.level != number:
-                    # A logger that merely inherited the same level is pinned to it, and counts as unchanged.
-                    if logger.getEffectiveLevel() != number:
-                        changed.append(name)
-                        self._modified_ms[name] = int(time.time() * 1000)
-                    logger.setLevel(number)
+            names = sorted(_affected(namespace))
+            # Looked at before anything is set, since children inherit.
+            changed = [name for name in names if _logger(name).getEffectiveLevel() != number]
+            for name in names:
+                _logger(name).setLevel(number)
+            self._modified_ms.update(dict.fromkeys(changed, int(time.time() * 1000)))
             return changed
 
     def _shape(self, name: str) -> dict[str, object]:

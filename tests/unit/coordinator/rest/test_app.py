@@ -1,0 +1,116 @@
+"""Matching, media types and headers are Kafka Connect's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from wherry.coordinator.rest import app as app_module
+from wherry.coordinator.rest.app import App
+from wherry.coordinator.rest.headers import HeaderRules, parse_rules
+
+
+@pytest.mark.parametrize("path", ["/connectors/", "/connectors/c/", "/connectors/c/status/", "/connectors/c;a=b/status"])
+def test_trailing_slashes_and_matrix_parameters_are_ignored(ask, path):
+    assert ask("GET", path).status == 200
+
+
+def test_a_trailing_slash_is_no_redirect_on_writing_methods(ask):
+    assert ask("POST", "/connectors/", {"name": "n", "config": {}}).status == 201
+    assert ask("PUT", "/connectors/c/pause/").status == 202
+
+
+def test_a_name_with_an_escaped_slash_or_percent_sign_can_be_reached(ask, herder):
+    herder.configs["a/b%c"] = {}
+    assert ask("GET", "/connectors/a%2Fb%25c").json["name"] == "a/b%c"
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nope", 404), ("POST", "/connectors/c", 405), ("TRACE", "/", 405)])
+def test_an_unmatched_request_is_told_without_a_media_type(ask, method, path, status):
+    answer = ask(method, path)
+    assert answer.status == status
+    assert answer.message.startswith(f"HTTP {status} ")
+    assert "content-type" not in answer.headers
+
+
+def test_a_body_of_another_type_is_415_even_where_no_body_is_read(ask):
+    for path in ("/connectors/c/config", "/connectors/c/pause"):
+        answer = ask("PUT", path, b"x", content_type="text/plain")
+        assert answer.status == 415
+        assert "content-type" not in answer.headers
+
+
+def test_a_body_without_type_is_415_with_a_media_type(ask):
+    answer = ask("PUT", "/connectors/c/config", b"{}", content_type="")
+    assert answer.status == 415
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [("text/html", 406), ("application/json;q=0", 406), ("*/*", 200), ("text/html, application/*", 200)],
+)
+def test_whoever_does_not_take_json_is_refused(ask, accept, status):
+    assert ask("GET", "/connectors", accept=accept).status == status
+
+
+def test_head_has_the_length_and_no_body(ask):
+    answer = ask("HEAD", "/connectors")
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "5")
+
+
+def test_options_lists_the_methods(ask):
+    answer = ask("OPTIONS", "/connectors")
+    assert (answer.headers["allow"], answer.body) == ("HEAD,GET,POST,OPTIONS", b"HEAD, GET, POST, OPTIONS")
+    assert ask("OPTIONS", "/connectors", accept="application/json").body == b""
+
+
+def test_the_root_tells_kafkas_version_and_a_header_ours(ask):
+    answer = ask("GET", "/")
+    assert answer.json == {"version": "4.3.1", "commit": "unknown", "kafka_cluster_id": "cluster"}
+    assert answer.headers["wherry-version"] == "0.1.0"
+
+
+@pytest.mark.parametrize(("state", "status"), [("healthy", 200), ("starting", 503), ("unhealthy", 500)])
+def test_health_is_told_by_the_status_code_too(ask, herder, state, status):
+    herder.health_status = state
+    answer = ask("GET", "/health")
+    assert (answer.status, answer.json) == (status, {"status": state, "message": "fine"})
+
+
+def test_leases_and_sidecars_are_listed_under_our_own_path(ask):
+    assert ask("GET", "/wherry/v1/leases").json["leases"][0]["generation"] == 3
+    assert ask("GET", "/wherry/v1/sidecars").json["sidecars"][0]["pid"] == 42
+
+
+def test_a_herder_that_hangs_is_given_up_on(ask, herder, monkeypatch):
+    monkeypatch.setattr(app_module, "REQUEST_DEADLINE_S", 0.05)
+    herder.connectors = lambda: time.sleep(0.5)
+    answer = ask("GET", "/connectors")
+    assert answer.status == 500
+    assert answer.message.startswith("Request timed out.")
+
+
+def test_a_body_beyond_the_limit_is_413(ask, monkeypatch):
+    monkeypatch.setattr(app_module, "BODY_BYTES_MAX", 10)
+    assert ask("POST", "/connectors", b"x" * 11).status == 413
+
+
+def test_an_allowed_origin_is_told_so(herder, request_to):
+    app = App(herder, version="1", rules=HeaderRules(allowed_origins=("http://ui",)))
+    assert request_to(app, "GET", "/", origin="http://ui").headers["access-control-allow-origin"] == "http://ui"
+    assert "access-control-allow-origin" not in request_to(app, "GET", "/", origin="http://else").headers
+
+
+def test_a_browsers_question_is_answered_with_the_methods(herder, request_to):
+    app = App(herder, version="1", rules=HeaderRules(allowed_origins=("*",), allowed_methods=("PUT",)))
+    answer = request_to(app, "OPTIONS", "/connectors", origin="http://ui", access_control_request_method="PUT")
+    assert answer.headers["access-control-allow-methods"] == "PUT"
+
+
+def test_configured_headers_are_added(herder, request_to):
+    app = App(herder, version="1", rules=HeaderRules(rules=parse_rules("set X-Frame-Options:DENY, setDate Expires: 0")))
+    headers = request_to(app, "GET", "/").headers
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["expires"].endswith("GMT")
