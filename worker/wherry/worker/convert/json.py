@@ -1,0 +1,84 @@
+"""JsonConverter: bare JSON, and JSON in an envelope of schema and payload.
+
+Bare JSON is lazy: bytes become a column of JSON text that nobody has parsed. Empty bytes and the text `null` are null.
+Only when a bad record can be told apart (a dead letter queue, or tolerance) is every text checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wherry.contract.batch import JSON_TYPE
+from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert.json_read import check_json
+from wherry.worker.convert.json_schema import EnvelopeReader, EnvelopeWriter
+from wherry.worker.convert.json_write import WriteOptions, write_json
+
+_NULL_TEXT: Final = b"null"
+BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+
+
+class JsonConverter:
+    """See the module. Settings: schemas.enable, schema.content, decimal.format, replace.null.with.default."""
+
+    class_name: ClassVar[str] = "org.apache.kafka.connect.json.JsonConverter"
+
+    def __init__(self, config: Mapping[str, str], *, is_key: bool, check_json: bool = False) -> None:
+        self._check = check_json
+        self._schemas = _boolean(config, "schemas.enable", default=True)
+        self._options = WriteOptions(
+            numeric_decimals=config.get("decimal.format", "BASE64").strip().upper() == "NUMERIC",
+            replace_null_with_default=_boolean(config, "replace.null.with.default", default=True),
+        )
+        content = config.get("schema.content", "")
+        self._reader = EnvelopeReader(content, self._options) if self._schemas else None
+        self._writer = EnvelopeWriter(self._options, bare=bool(content.strip())) if self._schemas else None
+
+    def to_connect(self, topic: str, column: pa.Array) -> Converted:
+        """See `Converter.to_connect`."""
+        if self._reader is not None:
+            return self._reader.read(column)
+        return self._bare(column)
+
+    def from_connect(self, topic: str, field: pa.Field, column: pa.Array) -> Converted:
+        """See `Converter.from_connect`."""
+        if self._writer is not None:
+            return self._writer.write(field, column)
+        return write_json(field, column, self._options)
+
+    def _bare(self, column: pa.Array) -> Converted:
+        lengths = pc.binary_length(column)
+        bounds = pc.min_max(lengths).as_py()
+        if bounds["min"] is not None and bounds["min"] <= len(_NULL_TEXT):
+            empty = pc.or_(pc.equal(lengths, 0), pc.equal(column, pa.scalar(_NULL_TEXT, pa.binary())))
+            column = pc.if_else(empty, pa.scalar(None, pa.binary()), column)
+        try:
+            texts = column.cast(pa.string())
+        except pa.ArrowInvalid:
+            return self._row_by_row(column)
+        if self._check and not check_json(texts):
+            return self._row_by_row(column)
+        return Converted((Run.of(pa.ExtensionArray.from_storage(JSON_TYPE, texts)),))
+
+    def _row_by_row(self, column: pa.Array) -> Converted:
+        """Sorts out the rows that are no JSON, with a parser as lenient as Kafka Connect's."""
+        from wherry.worker.convert.json_read import normal_text
+
+        texts: list[str | None] = []
+        failures: list[Failure] = []
+        for row, data in enumerate(column.to_pylist()):
+            try:
+                texts.append(None if data is None else normal_text(data))
+            except ValueError:
+                failures.append(Failure(row, DataError(BAD_JSON, reason="BAD_JSON")))
+        storage = pa.array(texts, pa.string())
+        return Converted((Run.of(pa.ExtensionArray.from_storage(JSON_TYPE, storage)),), tuple(failures))
+
+
+def _boolean(config: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = config.get(key)
+    return default if text is None else text.strip().lower() == "true"

@@ -1,0 +1,280 @@
+"""One parsed JSON value into a value of a Connect schema, under one of two sets of rules.
+
+`connect_value` is Kafka Connect's JsonConverter to the letter: integers narrow by wrapping, fractions are cut, a wrong
+kind gives 0, 0.0, false or null instead of an error; only null, arrays, maps, structs, bytes text and temporal types
+are checked. `strict_value` is for typed sinks fed with bare JSON: a value that doesn't fit is an error of its row.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any, Final
+
+import pyarrow as pa
+
+from wherry.contract.batch import JSON_TYPE
+from wherry.worker.convert import DataError
+from wherry.worker.convert.schema import DATE, TIME, TIMESTAMP, default_of
+
+# Converts a parsed value into one that Arrow takes for the field.
+RowRules = Callable[[pa.Field, Any], Any]
+
+REQUIRED_NULL: Final = "Invalid null value for required field"
+_DAY_MS: Final = 86_400_000
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 (3.11 has both)
+_DECIMAL_DIGITS: Final = 76
+
+
+def connect_value(field: pa.Field, value: Any) -> Any:
+    """Converts a payload by Kafka Connect's rules.
+
+    Raises:
+        DataError: Kafka Connect would fail too.
+    """
+    if value is None:
+        has_default, default = default_of(field)
+        if has_default and default is not None:
+            return connect_value(field.with_metadata(None), default)
+        if field.nullable:
+            return None
+        raise DataError(
+            f"Invalid null value for required {_kind(field.type)} field", reason="NOT_NULL", field_path=field.name
+        )
+    data_type = field.type
+    if pa.types.is_boolean(data_type):
+        return value is True
+    if pa.types.is_integer(data_type):
+        return _wrapped(_whole(value), data_type.bit_width)
+    if pa.types.is_floating(data_type):
+        return _floating(value)
+    if pa.types.is_string(data_type):
+        return _valid_text(value) if isinstance(value, str) else None
+    if pa.types.is_struct(data_type):
+        if not isinstance(value, dict):
+            raise DataError(f"Structs should be encoded as JSON objects, but found {_node(value)}", reason="WRONG_KIND")
+        return {child.name: connect_value(child, value.get(child.name)) for child in data_type}
+    if pa.types.is_list(data_type):
+        if not isinstance(value, list):
+            raise DataError(f"Invalid type for list. Expected array but was {_node(value)}", reason="WRONG_KIND")
+        return [connect_value(data_type.value_field, item) for item in value]
+    if pa.types.is_map(data_type):
+        return _map(data_type, value, connect_value)
+    return _logical(data_type, value)
+
+
+def strict_value(field: pa.Field, value: Any) -> Any:
+    """Converts a value of bare JSON for a typed sink.
+
+    Raises:
+        DataError: It doesn't fit; the sentence names field, value and type.
+    """
+    if value is None:
+        if field.nullable:
+            return None
+        raise _unfit(field, value, "a value is required")
+    data_type = field.type
+    if data_type == JSON_TYPE:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if pa.types.is_boolean(data_type) and isinstance(value, bool):
+        return value
+    if pa.types.is_integer(data_type):
+        return _strict_integer(field, value)
+    if pa.types.is_floating(data_type) and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if pa.types.is_string(data_type):
+        if isinstance(value, str):
+            return _valid_text(value)
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if pa.types.is_struct(data_type) and isinstance(value, dict):
+        return {child.name: strict_value(child, value.get(child.name)) for child in data_type}
+    if pa.types.is_list(data_type) and isinstance(value, list):
+        return [strict_value(data_type.value_field, item) for item in value]
+    if pa.types.is_map(data_type):
+        return _map(data_type, value, strict_value)
+    return _strict_scalar(field, value)
+
+
+def _strict_integer(field: pa.Field, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _unfit(field, value, "a whole number is needed")
+    if not -(1 << (field.type.bit_width - 1)) <= value < 1 << (field.type.bit_width - 1):
+        raise _unfit(field, value, "it is out of range")
+    return value
+
+
+def _strict_scalar(field: pa.Field, value: Any) -> Any:
+    """Decimals, bytes and temporal types: numbers as Connect encodes them, or text."""
+    data_type = field.type
+    try:
+        if pa.types.is_decimal(data_type) and isinstance(value, int | float | str) and not isinstance(value, bool):
+            return _scaled(Decimal(str(value)), data_type)
+        if pa.types.is_binary(data_type) and isinstance(value, str):
+            return base64.b64decode(value, validate=True)
+        if isinstance(value, str):
+            if pa.types.is_date(data_type):
+                return datetime.date.fromisoformat(value[:10]) if len(value) == 10 else _instant(value).date()
+            if pa.types.is_time(data_type):
+                return datetime.time.fromisoformat(value)
+            if pa.types.is_timestamp(data_type):
+                instant = _instant(value)
+                return instant if data_type.tz else instant.replace(tzinfo=None)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            if pa.types.is_timestamp(data_type):
+                moment = _EPOCH + datetime.timedelta(milliseconds=value)
+                return moment if data_type.tz else moment.replace(tzinfo=None)
+            if pa.types.is_date(data_type):
+                return (_EPOCH + datetime.timedelta(days=value)).date()
+            if pa.types.is_time(data_type):
+                return (_EPOCH + datetime.timedelta(milliseconds=value % _DAY_MS)).time()
+    except (ValueError, OverflowError, InvalidOperation, binascii.Error):
+        raise _unfit(field, value, "it can't be read as such") from None
+    raise _unfit(field, value, "it is of another kind")
+
+
+def _instant(text: str) -> datetime.datetime:
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=_EPOCH.tzinfo)
+
+
+def _unfit(field: pa.Field, value: Any, why: str) -> DataError:
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
+    return DataError(
+        f"Field {field.name} is of type {field.type} and got {shown}: {why}.",
+        reason="WRONG_KIND",
+        field_path=field.name,
+    )
+
+
+def _whole(value: Any) -> int:
+    """The integer Java reads: fractions are cut, any other kind is 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return 0
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0
+    return int(value)
+
+
+def _wrapped(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _floating(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return 0.0
+    try:
+        # Numbers pass through BigDecimal in Kafka Connect, which knows no negative zero.
+        return float(value) + 0.0
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _valid_text(value: str) -> str:
+    """A lone surrogate can't be written as UTF-8; Java writes a question mark for it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def _map(data_type: pa.DataType, value: Any, rules: RowRules) -> list[tuple[Any, Any]]:
+    if pa.types.is_string(data_type.key_type):
+        if not isinstance(value, dict):
+            raise DataError(
+                f"Maps with string fields should be encoded as JSON objects, but found {_node(value)}",
+                reason="WRONG_KIND",
+            )
+        return [(key, rules(data_type.item_field, item)) for key, item in value.items()]
+    if not isinstance(value, list):
+        raise DataError(
+            f"Maps with non-string fields should be encoded as JSON arrays of tuples, but found {_node(value)}",
+            reason="WRONG_KIND",
+        )
+    pairs = []
+    for entry in value:
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise DataError(
+                f"Found invalid map entry, expected length 2 but found length :{entry}", reason="WRONG_KIND"
+            )
+        pairs.append((rules(data_type.key_field, entry[0]), rules(data_type.item_field, entry[1])))
+    return pairs
+
+
+def _logical(data_type: pa.DataType, value: Any) -> Any:
+    if pa.types.is_decimal(data_type):
+        return _decimal(data_type, value)
+    if pa.types.is_binary(data_type):
+        if not isinstance(value, str):
+            # Jackson's binaryValue of a node that isn't text.
+            raise DataError("Invalid bytes field", reason="WRONG_KIND")
+        return _unbase64(value)
+    name = DATE if pa.types.is_date(data_type) else TIME if pa.types.is_time(data_type) else TIMESTAMP
+    limits = {DATE: 1 << 31, TIME: 1 << 31, TIMESTAMP: 1 << 63}
+    if not isinstance(value, int) or isinstance(value, bool) or not -limits[name] <= value < limits[name]:
+        short = name.rpartition(".")[2]
+        raise DataError(f"Invalid type for {short}, expected integer but was {_node(value)}", reason="WRONG_KIND")
+    if name == DATE:
+        return pa.scalar(value, pa.int32()).cast(data_type)
+    if name == TIME:
+        if not 0 <= value <= _DAY_MS:
+            raise DataError(
+                "Time values must use number of milliseconds greater than 0 and less than 86400000", reason="WRONG_KIND"
+            )
+        return pa.scalar(value, pa.int32()).cast(data_type)
+    return pa.scalar(value, pa.int64()).cast(data_type)
+
+
+def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise DataError(
+            f"Invalid type for Decimal, expected numeric or text but was {_node(value)}", reason="WRONG_KIND"
+        )
+    if isinstance(value, str):
+        unscaled = int.from_bytes(_unbase64(value), "big", signed=True)
+        with localcontext() as context:
+            context.prec = _DECIMAL_DIGITS
+            return _scaled(Decimal(unscaled).scaleb(-data_type.scale), data_type)
+    return _scaled(Decimal(repr(value)) if isinstance(value, float) else Decimal(value), data_type)
+
+
+def _scaled(value: Decimal, data_type: pa.DataType) -> Decimal:
+    with localcontext() as context:
+        context.prec = _DECIMAL_DIGITS
+        scaled = value.quantize(Decimal(1).scaleb(-data_type.scale))
+    if len(scaled.as_tuple().digits) > data_type.precision:
+        raise DataError(f"{value} has more than {data_type.precision} digits.", reason="OUT_OF_RANGE")
+    return scaled
+
+
+def _unbase64(value: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError("Invalid bytes field", reason="WRONG_KIND") from None
+
+
+def _node(value: Any) -> str:
+    """Jackson's name of a node's kind."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if isinstance(value, int | float | Decimal):
+        return "NUMBER"
+    return {str: "STRING", list: "ARRAY", dict: "OBJECT"}.get(type(value), "POJO")
+
+
+def _kind(data_type: pa.DataType) -> str:
+    return {"double": "FLOAT64", "float": "FLOAT32", "bool": "BOOLEAN"}.get(
+        str(data_type), str(data_type).upper().split("<")[0]
+    )

@@ -1,0 +1,237 @@
+"""JSON in an envelope: `{"schema":…,"payload":…}`.
+
+Records of one producer carry the same schema text over and over. So the text up to the payload is parsed once, rows
+that start with the same bytes form a run, and only their payloads are parsed, all at once. Rows of any other make go
+one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wherry.contract.batch import JSON_TYPE
+from wherry.contract.position import compact_json
+from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert.json_read import BAD_JSON, loads, parse_json
+from wherry.worker.convert.json_rows import connect_value
+from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
+from wherry.worker.convert.schema import field_of, schema_of
+
+# Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
+SCHEMAS_KNOWN_MAX: Final = 1_000
+_HEAD: Final = '{"schema":'
+_MIDDLE: Final = ',"payload":'
+_TAIL: Final = b"}"
+NOT_AN_ENVELOPE: Final = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+# A value without a schema.
+_SCHEMALESS: Final = pa.field("value", JSON_TYPE)
+
+
+class EnvelopeReader:
+    """Reads envelopes, or with `schema.content` bare payloads of one fixed schema."""
+
+    def __init__(self, content: str, options: WriteOptions) -> None:
+        self._fixed = self._fixed_field(content) if content.strip() else None
+        self._by_prefix: dict[bytes, pa.Field] = {}
+        self._by_schema: dict[str, pa.Field] = {}
+
+    def read(self, column: pa.Array) -> Converted:
+        """Converts a column of envelopes; null stays null and belongs to the run it stands in."""
+        if self._fixed is not None:
+            texts, failures = _decoded(column)
+            return _joined([(self._fixed, texts)], failures)
+        runs: list[tuple[pa.Field, pa.Array]] = []
+        failed: dict[int, DataError] = {}
+        start, rows = 0, len(column)
+        while start < rows:
+            rest = column.slice(start)
+            prefix = self._prefix(rest)
+            length = 0 if prefix is None else _run_length(rest, prefix)
+            if prefix is not None and length:
+                payloads = pc.binary_slice(rest.slice(0, length), len(prefix), -1)
+                converted = self._payloads(prefix, payloads)
+                if converted is not None:
+                    for failure in converted.failures:
+                        failed[start + failure.row] = failure.error
+                    runs.append((converted.runs[0].field, converted.runs[0].column))
+                    start += length
+                    continue
+            start += self._one(column, start, runs, failed)
+        return Converted(_merged(runs), tuple(Failure(row, failed[row]) for row in sorted(failed)))
+
+    def _payloads(self, prefix: bytes, payloads: pa.Array) -> Converted | None:
+        try:
+            texts = payloads.cast(pa.string())
+        except pa.ArrowInvalid:
+            return None
+        field = self._by_prefix[prefix]
+        converted = parse_json(texts, field, connect_value)
+        # A damaged payload may be an envelope with more members, which the row-wise way tells apart.
+        if any(failure.error.reason == "BAD_JSON" for failure in converted.failures):
+            return None
+        return converted
+
+    def _one(
+        self, column: pa.Array, start: int, runs: list[tuple[pa.Field, pa.Array]], failed: dict[int, DataError]
+    ) -> int:
+        """Converts the row at `start` by itself; returns 1."""
+        data = column[start].as_py()
+        try:
+            field, value = self._envelope(data)
+            if field is None:
+                text = None if value is None else compact_json(value)
+                array = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([text], pa.string()))
+                runs.append((_SCHEMALESS, array))
+            else:
+                runs.append((field, pa.array([connect_value(field, value)], field.type)))
+        except DataError as error:
+            failed[start] = error
+        return 1
+
+    def _envelope(self, data: bytes | None) -> tuple[pa.Field | None, Any]:
+        if data is None:
+            return None, None
+        try:
+            envelope = loads(data.decode("utf-8-sig")) if data else None
+        except ValueError:
+            raise DataError(BAD_JSON, reason="BAD_JSON") from None
+        if not isinstance(envelope, dict) or set(envelope) != {"schema", "payload"}:
+            raise DataError(NOT_AN_ENVELOPE, reason="BAD_ENVELOPE")
+        schema = envelope["schema"]
+        return (None if schema is None else self._field(schema)), envelope["payload"]
+
+    def _field(self, schema: Any) -> pa.Field:
+        key = json.dumps(schema)
+        field = self._by_schema.get(key)
+        if field is None:
+            field = field_of(schema)
+            if len(self._by_schema) >= SCHEMAS_KNOWN_MAX:
+                self._by_schema.clear()
+            self._by_schema[key] = field
+        return field
+
+    def _prefix(self, column: pa.Array) -> bytes | None:
+        """Returns the bytes up to the payload of the first row that isn't null; None where it is of another make."""
+        for known in self._by_prefix:
+            first = column[0].as_py()
+            if first is not None and first.startswith(known):
+                return known
+        data = next((value for value in (item.as_py() for item in column.slice(0, 100)) if value is not None), None)
+        if data is None or not data.startswith(_HEAD.encode()):
+            return None
+        try:
+            text = data.decode()
+            schema, end = json.JSONDecoder().raw_decode(text, len(_HEAD))
+        except (ValueError, RecursionError):
+            return None
+        if schema is None or not text.startswith(_MIDDLE, end):
+            return None
+        prefix = text[: end + len(_MIDDLE)].encode()
+        try:
+            field = self._field(schema)
+        except DataError:
+            return None
+        if len(self._by_prefix) >= SCHEMAS_KNOWN_MAX:
+            self._by_prefix.clear()
+        self._by_prefix[prefix] = field
+        return prefix
+
+    @staticmethod
+    def _fixed_field(content: str) -> pa.Field:
+        from wherry.contract.errors import ConfigError
+
+        try:
+            return field_of(json.loads(content))
+        except (ValueError, DataError) as error:
+            raise ConfigError(f"schema.content is no schema: {error}", key="schema.content") from None
+
+
+class EnvelopeWriter:
+    """Writes envelopes; with a fixed schema of the reader's (`bare`), payloads alone."""
+
+    def __init__(self, options: WriteOptions, *, bare: bool) -> None:
+        self._options = options
+        self._bare = bare
+        self._field: pa.Field | None = None
+        self._prefix = ""
+
+    def write(self, field: pa.Field, column: pa.Array) -> Converted:
+        """Converts a column; null stays null, a tombstone."""
+        if pa.types.is_null(column.type):
+            return Converted((Run.of(pa.nulls(len(column), pa.binary())),))
+        if self._field is None or not self._field.equals(field, check_metadata=True):
+            self._field, self._prefix = field, "" if self._bare else self._prefix_of(field)
+        if column.type == JSON_TYPE:
+            texts, failed = pc.fill_null(column.storage, "null"), []
+        else:
+            texts, failed = json_texts(field, column, self._options)
+        if not self._bare:
+            closing = pa.scalar("}", pa.string())
+            texts = pc.binary_join_element_wise(pa.scalar(self._prefix, pa.string()), texts, closing, "")
+        if column.null_count:
+            texts = pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
+        data = texts.cast(pa.binary())
+        if not failed:
+            return Converted((Run.of(data),))
+        bad = set(failed)
+        kept = data.take(pa.array([row for row in range(len(data)) if row not in bad], pa.int64()))
+        error = DataError(REQUIRED_NULL, reason="NOT_NULL")
+        return Converted((Run.of(kept),), tuple(Failure(row, error) for row in failed))
+
+    @staticmethod
+    def _prefix_of(field: pa.Field) -> str:
+        schema = None if field.type == JSON_TYPE else schema_of(field)
+        return f"{_HEAD}{compact_json(schema)}{_MIDDLE}"
+
+
+def _run_length(column: pa.Array, prefix: bytes) -> int:
+    """Returns how many rows from the first on have the prefix and end like an object, or are null."""
+    same = pc.and_(pc.starts_with(column, prefix), pc.ends_with(column, _TAIL))
+    index = pc.index(pc.fill_null(same, True), False).as_py()
+    return len(column) if index < 0 else int(index)
+
+
+def _decoded(column: pa.Array) -> tuple[pa.Array, list[Failure]]:
+    """Returns the texts of bytes; what is no UTF-8 becomes text that is no JSON."""
+    try:
+        return column.cast(pa.string()), []
+    except pa.ArrowInvalid:
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist()]
+        return pa.array(texts, pa.string()), []
+
+
+def _joined(parts: list[tuple[pa.Field, pa.Array]], failures: list[Failure]) -> Converted:
+    field, texts = parts[0]
+    # Empty bytes are Jackson's missing node, which reads as 0 or false under a fixed schema.
+    filled = pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar("{}", pa.string()), texts)
+    converted = parse_json(filled, field, connect_value)
+    return Converted(converted.runs, (*failures, *converted.failures))
+
+
+def _merged(runs: list[tuple[pa.Field, pa.Array]]) -> tuple[Run, ...]:
+    """Joins neighbours of one schema; rows that are null without a schema join what stands beside them."""
+    merged: list[tuple[pa.Field, list[pa.Array]]] = []
+    for field, array in runs:
+        if merged and merged[-1][0].equals(field, check_metadata=True):
+            merged[-1][1].append(array)
+        elif merged and field is _SCHEMALESS and array.null_count == len(array):
+            merged[-1][1].append(pa.nulls(len(array), merged[-1][0].type))
+        elif (
+            len(merged) == 1
+            and merged[0][0] is _SCHEMALESS
+            and all(part.null_count == len(part) for part in merged[0][1])
+        ):
+            nulls = [pa.nulls(len(part), field.type) for part in merged[0][1]]
+            merged[0] = (field, [*nulls, array])
+        else:
+            merged.append((field, [array]))
+    if not merged:
+        return (Run(_SCHEMALESS, pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([], pa.string()))),)
+    return tuple(Run(field, parts[0] if len(parts) == 1 else pa.concat_arrays(parts)) for field, parts in merged)

@@ -1,0 +1,250 @@
+"""Writes batches to Kafka and says when they are durable.
+
+Invariant 1: `flush` answers only after every record handed to the client was acknowledged by the brokers. Records go
+out one by one in a tight loop, because that is what the client takes fastest; its queue is bounded, and a full queue
+makes the loop wait.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import confluent_kafka
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
+
+from wherry.contract.batch import Batch, RowError
+from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError
+from wherry.contract.position import Position
+from wherry.worker.endpoints import FailedRow, Flushed
+from wherry.worker.endpoints.kafka_config import ClientConfig
+from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
+from wherry.worker.endpoints.topics import TopicCreator
+
+# A full queue is waited for in pieces; a broker that takes nothing for so long ends the wait.
+QUEUE_WAIT_S: Final = 0.05
+QUEUE_TIMEOUT_S: Final = 120.0
+CLOSE_TIMEOUT_S: Final = 1.0
+# Failures kept in full; a batch that fails as a whole needn't be told row by row.
+FAILURES_MAX: Final = 1_000
+# At most so many rows are sent on at once instead of lingering for more: nothing else is under way.
+PROMPT_ROWS_MAX: Final = 100
+
+
+class KafkaWriter:
+    """A `Writer` to topics."""
+
+    def __init__(self, client: ClientConfig, *, creator: TopicCreator | None = None, default_topic: str = "") -> None:
+        self._creator = creator
+        self._default_topic = default_topic
+        self._known_topics: set[str] = set()
+        self._failed: list[FailedRow] = []
+        self._fatal: Any = None
+        self._rows = 0
+        self._rows_failed = 0
+        self._trouble = ""
+        self._closed = False
+        try:
+            self._producer = confluent_kafka.Producer(
+                {**client.values, "error_cb": self._on_error, "on_delivery": self._on_delivery}
+            )
+        except KafkaException as error:
+            raise error_of(error.args[0], "Making the Kafka producer") from error
+
+    def ready(self, timeout_s: float) -> bool:
+        """Always: a full queue is waited for record by record."""
+        return True
+
+    def write(self, batch: Batch, raw: Batch) -> None:
+        """See `Writer.write`."""
+        rows = batch.num_rows
+        if not rows:
+            return
+        for topic in batch.topics():
+            if topic not in self._known_topics:
+                self._meet(topic)
+        values = batch.value.to_pylist()
+        keys = None if batch.key is None else batch.key.to_pylist()
+        if self._plain(batch):
+            self._produce_plain(batch.constants.topic or self._default_topic, values, keys, raw)
+        else:
+            self._produce_rows(batch, values, keys, raw)
+        self._rows += rows
+        self._producer.poll(0)
+        if rows <= PROMPT_ROWS_MAX and len(self._producer) <= PROMPT_ROWS_MAX:
+            # Little is under way, so lingering for more would only add latency.
+            self._producer.flush(0)
+        if self._fatal is not None:
+            raise error_of(self._fatal, "Writing to Kafka")
+
+    def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
+        """See `Writer.flush`."""
+        remaining = self._producer.flush(deadline_s)
+        if self._fatal is not None:
+            raise error_of(self._fatal, "Writing to Kafka")
+        if remaining:
+            raise TransientError(
+                f"{remaining} records were not acknowledged by Kafka within {deadline_s:.0f} s. {self._trouble}".strip()
+            )
+        self._trouble = ""
+        rows, failed = self._rows, self._rows_failed
+        self._rows = self._rows_failed = 0
+        # Invariant 1: nothing is outstanding and nothing failed unseen.
+        return Flushed(rows_written=rows - failed, rows_failed=failed)
+
+    def failed_rows(self) -> list[FailedRow]:
+        """See `Writer.failed_rows`."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def rewinds(self) -> tuple[Position, ...]:
+        """Never: Kafka takes what it is given."""
+        return ()
+
+    def paused_partitions(self) -> tuple[str, ...]:
+        """Never any."""
+        return ()
+
+    @property
+    def needs_flush(self) -> bool:
+        """Never: nothing is kept."""
+        return False
+
+    @property
+    def stored(self) -> tuple[Position, ...]:
+        """None: positions are the coordinator's."""
+        return ()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the producer from its brokers now."""
+        return self._trouble
+
+    def close(self) -> None:
+        """See `Writer.close`. What was not flushed is dropped: its positions were never reported."""
+        if not self._closed:
+            self._closed = True
+            self._producer.purge()
+            self._producer.flush(CLOSE_TIMEOUT_S)
+
+    def _plain(self, batch: Batch) -> bool:
+        """Whether topic, partition, headers and timestamps need no look at each row."""
+        return all(batch.column(name) is None for name in ("headers", "timestamp", "partition")) and (
+            batch.stored("topic") is None
+        )
+
+    def _produce_plain(self, topic: str, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
+        produce, start, total = self._producer.produce, 0, len(values)
+        while start < total:
+            row = start
+            try:
+                if keys is None:
+                    for row, value in enumerate(itertools.islice(values, start, None), start):
+                        produce(topic, value)
+                else:
+                    pairs = zip(itertools.islice(values, start, None), itertools.islice(keys, start, None), strict=True)
+                    for row, (value, key) in enumerate(pairs, start):
+                        produce(topic, value, key)
+                return
+            except BufferError:
+                self._wait_for_room()
+                start = row
+            except KafkaException as error:
+                self._refused(error, topic, row, raw)
+                start = row + 1
+
+    def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
+        rows, produce = len(values), self._producer.produce
+        columns = zip(
+            _texts(batch, self._default_topic), values, keys or itertools.repeat(None, rows), _partitions(batch),
+            _timestamps(batch), _headers(batch), strict=True,
+        )  # fmt: skip
+        for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
+            while True:
+                try:
+                    produce(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
+                except BufferError:
+                    self._wait_for_room()
+                    continue
+                except KafkaException as error:
+                    self._refused(error, topic, row, raw)
+                break
+
+    def _wait_for_room(self) -> None:
+        deadline = time.monotonic() + QUEUE_TIMEOUT_S
+        before = len(self._producer)
+        while len(self._producer) >= before:
+            self._producer.poll(QUEUE_WAIT_S)
+            if self._fatal is not None:
+                raise error_of(self._fatal, "Writing to Kafka")
+            if time.monotonic() > deadline:
+                raise TransientError(f"Kafka has taken no record for {QUEUE_TIMEOUT_S:.0f} s. {self._trouble}".strip())
+
+    def _meet(self, topic: str | None) -> None:
+        if topic is None:
+            if not self._default_topic:
+                raise ConfigError("A record names no topic to be written to; the connector must give each record one.")
+        elif self._creator is not None:
+            self._creator.ensure(topic)
+        self._known_topics.add(topic or "")
+
+    def _refused(self, error: KafkaException, topic: str, row: int, raw: Batch) -> None:
+        """Notes a row that the client would not take; any other error is raised."""
+        known = error_of(error.args[0], f"Writing to topic {topic}")
+        if not isinstance(known, SchemaError):
+            raise known from error
+        self._rows_failed += 1
+        self._note(FailedRow(raw, row, RowError(row, ErrorClass.SCHEMA, known.reason, message=str(known))))
+
+    def _on_delivery(self, error: Any, message: Any) -> None:
+        if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
+            return
+        known = error_of(error, f"Writing to topic {message.topic()}")
+        if isinstance(known, SchemaError):
+            self._rows_failed += 1
+            self._note(FailedRow(None, 0, RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))))
+        elif self._fatal is None:
+            self._fatal = error
+
+    def _on_error(self, error: Any) -> None:
+        if is_reconnecting(error):
+            self._trouble = f"The Kafka producer is reconnecting: {error.str()}."
+        elif error.fatal() or error_of(error, "").error_class is ErrorClass.AUTH:
+            self._fatal = error
+
+    def _note(self, failed: FailedRow) -> None:
+        if len(self._failed) < FAILURES_MAX:
+            self._failed.append(failed)
+
+
+def _texts(batch: Batch, default: str) -> Iterable[str]:
+    column = batch.stored("topic")
+    if column is None:
+        return itertools.repeat(batch.constants.topic or default, batch.num_rows)
+    return [topic or default for topic in column.to_pylist()]
+
+
+def _partitions(batch: Batch) -> Iterable[int]:
+    """Partition of each row; -1 lets the partitioner choose."""
+    column = batch.column("partition")
+    if column is None:
+        return itertools.repeat(-1, batch.num_rows)
+    return [-1 if partition is None else partition for partition in column.to_pylist()]
+
+
+def _timestamps(batch: Batch) -> Iterable[int]:
+    """Timestamp of each row in ms; 0 means now."""
+    column = batch.column("timestamp")
+    if column is None:
+        return itertools.repeat(0, batch.num_rows)
+    return [time or 0 for time in column.cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()).to_pylist()]
+
+
+def _headers(batch: Batch) -> Iterable[Sequence[tuple[str, bytes | None]] | None]:
+    column = batch.headers
+    if column is None:
+        return itertools.repeat(None, batch.num_rows)
+    return [[(pair["name"], pair["value"]) for pair in pairs] if pairs else None for pairs in column.to_pylist()]

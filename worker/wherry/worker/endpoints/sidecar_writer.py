@@ -1,0 +1,279 @@
+"""Writes to a sidecar's Write stream: frames out within the credit, acks and flushes in.
+
+An ack returns credit and may name rows that failed; it says nothing about durability. Only `flushed` does, and its
+numbers must add up: rows in = rows written + failed + filtered, or the sidecar has lost some.
+
+What was sent is kept until the flush after it where a failed row has to be found again: whole for a dead letter queue,
+otherwise only where it came from. When that grows too large an early flush is asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from wherry.connector.v1 import common_pb2, sink_pb2
+from wherry.contract import from_proto
+from wherry.contract.batch import Batch
+from wherry.contract.client import SidecarClient
+from wherry.contract.errors import ConnectorBugError, TransientError
+from wherry.contract.frame import Encoding, FrameWriter
+from wherry.contract.limits import MIB, STREAM_OPEN_DEADLINE_S
+from wherry.contract.position import Position
+from wherry.contract.wire import WireFrame
+from wherry.worker.endpoints import FailedRow, Flushed
+
+RETAINED_BYTES_MAX: Final = 32 * MIB
+RETAINED_FRAMES_MAX: Final = 10_000
+CREDIT_WAIT_S: Final = 60.0
+CLOSE_WAIT_S: Final = 1.0
+_WAIT_STEP_S: Final = 0.5
+
+
+class SidecarWriter:
+    """A `Writer` of one task.
+
+    Args:
+        client: The sidecar.
+        pipeline: Name under which a transactional sink stores positions: the connector.
+        generation: Generation of the lease.
+        task: Number of the task.
+        partitions: Partitions the task will write, as compact JSON.
+        keep_raw: Whether failed rows are wanted with their bytes.
+    """
+
+    def __init__(
+        self,
+        client: SidecarClient,
+        pipeline: str,
+        *,
+        generation: int,
+        task: int,
+        partitions: Sequence[str],
+        keep_raw: bool,
+    ) -> None:
+        self._keep_raw = keep_raw
+        self._credit_frames = 0
+        self._credit_bytes = 0
+        self._unacked: dict[int, int] = {}
+        self._retained: dict[int, Batch] = {}
+        self._retained_bytes = 0
+        self._failed: list[FailedRow] = []
+        self._rows = 0
+        self._flush_id = 0
+        self._flushed: sink_pb2.Flushed | None = None
+        self._backoff_until = 0.0
+        self._backoff_reason = ""
+        self._rewinds: tuple[Position, ...] = ()
+        self._paused: tuple[str, ...] = ()
+        self._stored: tuple[Position, ...] = ()
+        self._closed = False
+        self._half_closed = False
+        self._stream = client.write(pipeline=pipeline, generation=generation, task=task, partitions=partitions)
+        self._frames = FrameWriter(self._await_opened())
+
+    def ready(self, timeout_s: float) -> bool:
+        """See `Writer.ready`."""
+        deadline = time.monotonic() + timeout_s
+        while self._receive(0.0):
+            pass
+        while not self._may_send():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            self._receive(
+                min(remaining, max(0.001, self._backoff_until - time.monotonic())) if self._backing_off() else remaining
+            )
+        return True
+
+    def write(self, batch: Batch, raw: Batch) -> None:
+        """See `Writer.write`."""
+        if batch.num_rows:
+            self._await_credit()
+        frames = self._frames.wire(batch)
+        for frame in frames:
+            self._stream.send(frame)
+        if not batch.num_rows:
+            return
+        seq, size = int(frames[-1].header.seq), sum(frame.body.size for frame in frames)
+        self._credit_frames -= 1
+        self._credit_bytes -= size
+        self._unacked[seq] = size
+        self._rows += batch.num_rows
+        kept = raw if self._keep_raw else _whereabouts(raw)
+        self._retained[seq] = kept
+        self._retained_bytes += kept.nbytes
+
+    def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
+        """See `Writer.flush`."""
+        deadline = time.monotonic() + deadline_s
+        self._flush_id += 1
+        self._flushed = None
+        self._stream.send(sink_pb2.WriteRequest(flush=sink_pb2.Flush(id=self._flush_id, final=final)))
+        while self._flushed is None:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise TransientError(f"The sidecar did not make its rows durable within {deadline_s:.0f} s.")
+            self._receive(min(remaining, _WAIT_STEP_S))
+        return self._account(self._flushed)
+
+    def failed_rows(self) -> list[FailedRow]:
+        """See `Writer.failed_rows`."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def rewinds(self) -> tuple[Position, ...]:
+        """See `Writer.rewinds`."""
+        positions, self._rewinds = self._rewinds, ()
+        return positions
+
+    def paused_partitions(self) -> tuple[str, ...]:
+        """See `Writer.paused_partitions`."""
+        return self._paused
+
+    @property
+    def needs_flush(self) -> bool:
+        """See `Writer.needs_flush`."""
+        return self._retained_bytes > RETAINED_BYTES_MAX or len(self._retained) > RETAINED_FRAMES_MAX
+
+    @property
+    def stored(self) -> tuple[Position, ...]:
+        """See `Writer.stored`."""
+        return self._stored
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing may be sent now."""
+        return self._backoff_reason if self._backing_off() else ""
+
+    def close(self) -> None:
+        """See `Writer.close`. After a last flush the stream ends in good order."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._rows or self._stream.ended:
+            self._stream.cancel()
+            return
+        self._stream.half_close()
+        deadline = time.monotonic() + CLOSE_WAIT_S
+        while not self._stream.ended and time.monotonic() < deadline:
+            self._stream.receive(deadline - time.monotonic())
+        if not self._stream.ended:
+            self._stream.cancel()
+
+    def _await_opened(self) -> Encoding:
+        deadline = time.monotonic() + STREAM_OPEN_DEADLINE_S
+        while True:
+            message = self._stream.receive(max(0.0, deadline - time.monotonic()))
+            if message is None:
+                self._stream.cancel()
+                raise TransientError(
+                    f"The sidecar did not open its Write stream within {STREAM_OPEN_DEADLINE_S:.0f} s."
+                )
+            if isinstance(message, WireFrame) or not message.HasField("opened"):
+                self._stream.cancel()
+                raise ConnectorBugError("The sidecar spoke before it said that the Write stream is open.")
+            opened = message.opened
+            self._add_credit(opened.credit)
+            self._stored = from_proto.positions(opened.positions)
+            encoding = from_proto.known(Encoding, opened.encoding, None)
+            if encoding is None:
+                self._stream.cancel()
+                raise ConnectorBugError(
+                    f"The sidecar chose encoding {opened.encoding}, which is none of the contract's."
+                )
+            return encoding
+
+    def _may_send(self) -> bool:
+        return self._credit_frames > 0 and self._credit_bytes > 0 and not self._backing_off()
+
+    def _backing_off(self) -> bool:
+        return self._backoff_until > 0.0 and time.monotonic() < self._backoff_until
+
+    def _await_credit(self) -> None:
+        if not self.ready(0.0) and not self.ready(CREDIT_WAIT_S):
+            raise TransientError(
+                f"The sidecar has taken nothing for {CREDIT_WAIT_S:.0f} s. {self._backoff_reason}".strip()
+            )
+
+    def _receive(self, timeout_s: float) -> bool:
+        """Takes one message in; False when none came."""
+        message = self._stream.receive(timeout_s)
+        if message is None:
+            if self._stream.ended:
+                raise TransientError("The sidecar has ended its Write stream.")
+            return False
+        if isinstance(message, WireFrame):
+            raise ConnectorBugError("The sidecar sent a frame on a Write stream.")
+        kind = message.WhichOneof("message")
+        if kind == "ack":
+            self._take_ack(message.ack)
+        elif kind == "flushed":
+            if message.flushed.id == self._flush_id:
+                self._flushed = message.flushed
+        elif kind == "credit":
+            self._add_credit(message.credit)
+        elif kind == "backoff":
+            self._backoff_until = time.monotonic() + message.backoff.delay_ms / 1000
+            self._backoff_reason = message.backoff.reason
+        elif kind == "rewind":
+            self._rewinds = from_proto.positions(message.rewind.positions)
+        elif kind == "pause":
+            self._paused = tuple(message.pause.partitions_json)
+        return True
+
+    def _take_ack(self, ack: sink_pb2.FrameAck) -> None:
+        size = self._unacked.pop(ack.seq, None)
+        if size is None:
+            raise ConnectorBugError(f"The sidecar acknowledged frame {ack.seq}, which is not under way.")
+        self._credit_frames += 1
+        self._credit_bytes += size
+        self._note(ack.seq, ack.row_errors)
+
+    def _note(self, seq: int, errors: Sequence[common_pb2.RowError]) -> None:
+        if not errors:
+            return
+        raw = self._retained.get(seq)
+        for error in errors:
+            if raw is None or error.row >= raw.num_rows:
+                raise ConnectorBugError(f"The sidecar says that row {error.row} of frame {seq} failed; there is none.")
+            self._failed.append(FailedRow(raw, error.row, from_proto.row_error(error)))
+
+    def _add_credit(self, credit: common_pb2.Credit) -> None:
+        self._credit_frames += credit.frames
+        self._credit_bytes += credit.bytes
+
+    def _account(self, flushed: sink_pb2.Flushed) -> Flushed:
+        for frame in flushed.failed:
+            self._note(frame.seq, frame.row_errors)
+        total = flushed.rows_written + flushed.rows_filtered + flushed.rows_failed
+        if total != self._rows:
+            raise ConnectorBugError(
+                f"The sidecar was given {self._rows} rows and says what became of {total}: {flushed.rows_written} "
+                f"written, {flushed.rows_failed} failed, {flushed.rows_filtered} left out.",
+                reason="ROWS_LOST",
+            )
+        self._rows = 0
+        self._retained.clear()
+        self._retained_bytes = 0
+        return Flushed(
+            positions=from_proto.positions(flushed.positions) or None,
+            rows_written=int(flushed.rows_written),
+            rows_failed=int(flushed.rows_failed),
+            rows_filtered=int(flushed.rows_filtered),
+            token=flushed.token,
+        )
+
+
+def _whereabouts(raw: Batch) -> Batch:
+    """Returns a batch without its contents: only where the rows came from."""
+    columns = {"value": pa.nulls(raw.num_rows)}
+    for name in ("topic", "partition", "offset", "timestamp"):
+        column = raw.stored(name)
+        if column is not None:
+            columns[name] = column
+    records = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return Batch(records, raw.constants)

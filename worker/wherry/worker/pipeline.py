@@ -1,0 +1,272 @@
+"""Makes a lease's pipeline from its grant: reader, steps, writer and tolerance.
+
+The writer is opened first: a destination that stores positions with its data says where to go on, and its word wins
+over the coordinator's. Clients and channels are made here and nowhere earlier, because workers are forked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from wherry.contract import from_proto
+from wherry.contract.batch import Batch
+from wherry.contract.client import SidecarClient
+from wherry.contract.description import Role
+from wherry.contract.errors import ConfigError, ConnectorBugError
+from wherry.contract.plan import Work
+from wherry.contract.position import Position
+from wherry.control.v1 import lease_pb2
+from wherry.worker.convert.registry import converters_of
+from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect
+from wherry.worker.convert.typed import TypedValues
+from wherry.worker.counts import Counts
+from wherry.worker.endpoints import Reader, Writer
+from wherry.worker.endpoints.kafka_config import ClientConfig, admin_config, reader_config, writer_config
+from wherry.worker.endpoints.kafka_reader import KafkaReader
+from wherry.worker.endpoints.kafka_writer import KafkaWriter
+from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
+from wherry.worker.endpoints.sidecar_writer import SidecarWriter
+from wherry.worker.endpoints.topics import TopicCreator, TopicRules
+from wherry.worker.signals import Assignment
+from wherry.worker.tolerance import ErrorRules, Giving, Tolerance
+
+logger: Final = logging.getLogger("wherry.worker.pipeline")
+
+
+class PipelineKind(enum.IntEnum):
+    """What a lease moves; the numbers are those of the wire's PipelineKind."""
+
+    SOURCE = 1
+    SINK = 2
+    DIRECT = 3
+    MIRROR = 4
+
+
+@dataclasses.dataclass(slots=True)
+class Pipeline:
+    """Everything the pump works with.
+
+    Attributes:
+        reader: Where batches come from.
+        writer: Where they go.
+        steps: What is done to them in between.
+        tolerance: What is done with rows that fail.
+        connector_class: Class of the connector, for reports of failures.
+        write_stage: Stage that a row refused by the writer failed in.
+        positions: The durable positions, kept by the pump; a new pipeline goes on from here.
+        work: The task or split being read; None for a sink.
+        split: Whether it is a split, and others may follow.
+        settles: Whether the source wants to know what was committed, also at the end.
+        opener: Opens the reader of the next split.
+        closers: What `close` calls besides.
+    """
+
+    reader: Reader
+    writer: Writer
+    steps: tuple[Step, ...]
+    tolerance: Giving
+    connector_class: str = ""
+    write_stage: Stage = Stage.TASK_PUT
+    positions: dict[str, Position] = dataclasses.field(default_factory=dict)
+    work: Work | None = None
+    split: bool = False
+    settles: bool = False
+    opener: Callable[[Work, Sequence[Position]], Reader] | None = None
+    closers: tuple[Callable[[], None], ...] = ()
+
+    def open_split(self, assignment: Assignment) -> None:
+        """Goes on with another split."""
+        if self.opener is None or assignment.work is None:
+            raise ConnectorBugError("A split was assigned to a lease that reads none.")
+        self.reader.close()
+        for position in assignment.positions:
+            self.positions[position.partition] = position
+        self.reader = self.opener(assignment.work, assignment.positions)
+        self.work = assignment.work
+
+    def latency(self, batch: Batch, counts: Counts) -> None:
+        """Counts how old the newest record of a batch is."""
+        timestamps = batch.stored("timestamp")
+        if timestamps is None or not batch.num_rows:
+            return
+        newest = timestamps.cast(pa.int64())[-1].as_py()
+        if newest is not None:
+            counts.latency(int(time.time() * 1000) - newest, batch.num_rows)
+
+    def close(self) -> None:
+        """Releases everything; harmless when repeated."""
+        for close in (self.reader.close, self.writer.close, *self.closers):
+            with contextlib.suppress(Exception):
+                close()
+
+
+def build(
+    grant: lease_pb2.OpenLeaseResponse,
+    sidecars: Mapping[Role, str],
+    *,
+    positions: Mapping[str, Position] | None = None,
+    lookup: Lookup | None = None,
+    work: Work | None = None,
+) -> Pipeline:
+    """Makes the pipeline of a lease.
+
+    Args:
+        grant: The answer to OpenLease.
+        sidecars: Endpoints of the sidecars by role, as the host gave them.
+        positions: Positions that became durable under this lease, after a pipeline has failed; they win over the
+            grant's.
+        lookup: Answers a source's question for stored positions; by default from the positions known here.
+        work: The split that was being read when a pipeline failed; by default the grant's work.
+
+    Raises:
+        WherryError: Its class says what is to be done.
+    """
+    return _Builder(grant, sidecars, positions or {}, lookup, work).build()
+
+
+class _Builder:
+    def __init__(
+        self,
+        grant: lease_pb2.OpenLeaseResponse,
+        sidecars: Mapping[Role, str],
+        positions: Mapping[str, Position],
+        lookup: Lookup | None,
+        work: Work | None,
+    ) -> None:
+        self._kind = from_proto.known(PipelineKind, grant.kind, None)
+        self._grant = grant
+        self._sidecars = sidecars
+        self._config = dict(grant.config)
+        self._worker = dict(grant.worker_config)
+        self._connector = self._config.get("name") or (grant.sidecars[0].connector if grant.sidecars else "")
+        self._specs = {Role(spec.role): spec for spec in grant.sidecars}
+        self._positions = {position.partition: position for position in from_proto.positions(grant.positions)}
+        self._positions.update(positions)
+        self._lookup = lookup or position_lookup(self._positions)
+        self._work = work or from_proto.work(grant.work)
+        self._clients: dict[Role, SidecarClient] = {}
+        self._sink = self._kind in {PipelineKind.SINK, PipelineKind.DIRECT}
+        self._rules = ErrorRules.of(self._config, sink=self._kind is PipelineKind.SINK)
+
+    def build(self) -> Pipeline:
+        if self._kind is None:
+            raise ConnectorBugError(f"The lease is of kind {self._grant.kind}, which this worker doesn't know.")
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._close_clients)
+            tolerance = Tolerance(self._rules, self._connector, self._grant.task, self._dead_letters())
+            undo.callback(tolerance.close)
+            writer = self._sidecar_writer() if self._sink else self._kafka_writer()
+            undo.callback(writer.close)
+            for position in writer.stored:
+                # What the destination stores with its data wins.
+                self._positions[position.partition] = position
+            reader = self._reader()
+            undo.pop_all()
+        from_sidecar = self._kind in {PipelineKind.SOURCE, PipelineKind.DIRECT}
+        spec = self._specs.get(Role.SINK if self._sink else Role.SOURCE)
+        return Pipeline(
+            reader=reader,
+            writer=writer,
+            steps=self._steps(),
+            tolerance=tolerance,
+            connector_class=spec.class_name if spec else "",
+            write_stage=Stage.TASK_PUT if self._sink else Stage.KAFKA_PRODUCE,
+            positions=self._positions,
+            work=self._work if from_sidecar else None,
+            split=self._grant.split,
+            settles=from_sidecar,
+            opener=self._sidecar_reader if from_sidecar else None,
+            closers=(tolerance.close, self._close_clients),
+        )
+
+    def _reader(self) -> Reader:
+        if self._kind in {PipelineKind.SOURCE, PipelineKind.DIRECT}:
+            wanted = self._work.partitions
+            known = [self._positions[name] for name in wanted if name in self._positions]
+            return self._sidecar_reader(self._work, known if wanted else list(self._positions.values()))
+        client = reader_config(self._connector, self._grant.task, self._config, self._worker)
+        _warn(client, "consumer", self._connector)
+        partitions = self._grant.partitions_json
+        return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
+
+    def _steps(self) -> tuple[Step, ...]:
+        if self._kind is PipelineKind.SOURCE:
+            return (FromConnect(converters_of(self._config, self._worker)),)
+        if self._kind is not PipelineKind.SINK:
+            return ()
+        check = self._rules.tolerate or self._rules.keeps_rows
+        steps: tuple[Step, ...] = (ToConnect(converters_of(self._config, self._worker, check_json=check)),)
+        spec = self._specs[Role.SINK]
+        if spec.typed:
+            client = self._client(Role.SINK)
+            steps += (TypedValues(lambda topic, schema: client.ensure_target(topic, schema).schema, spec.class_name),)
+        return steps
+
+    def _sidecar_reader(self, work: Work, positions: Sequence[Position]) -> Reader:
+        return SidecarReader(
+            self._client(Role.SOURCE),
+            work,
+            positions,
+            generation=self._specs[Role.SOURCE].generation,
+            task=self._grant.task,
+            split=self._grant.split,
+            lookup=self._lookup,
+        )
+
+    def _sidecar_writer(self) -> Writer:
+        return SidecarWriter(
+            self._client(Role.SINK),
+            self._connector,
+            generation=self._specs[Role.SINK].generation,
+            task=self._grant.task,
+            partitions=tuple(self._grant.partitions_json),
+            keep_raw=self._rules.keeps_rows,
+        )
+
+    def _kafka_writer(self) -> Writer:
+        client = writer_config(self._connector, self._grant.task, self._config, self._worker)
+        _warn(client, "producer", self._connector)
+        rules = TopicRules.of(self._config, self._worker)
+        return KafkaWriter(client, creator=self._creator(rules))
+
+    def _creator(self, rules: TopicRules | None) -> TopicCreator | None:
+        if rules is None:
+            return None
+        return TopicCreator(rules, admin_config(self._connector, self._grant.task, self._config, self._worker))
+
+    def _dead_letters(self) -> Writer | None:
+        if not self._rules.dead_letter_topic:
+            return None
+        client = writer_config(
+            self._connector, self._grant.task, self._config, self._worker, client_name="connector-dlq-producer"
+        )
+        # Kafka Connect makes the topic with one partition.
+        rule = {"partitions": "1", "replication.factor": str(self._rules.dead_letter_replication)}
+        return KafkaWriter(client, creator=self._creator(TopicRules((("default", rule),))))
+
+    def _client(self, role: Role) -> SidecarClient:
+        endpoint = self._sidecars.get(role)
+        if endpoint is None or role not in self._specs:
+            raise ConfigError(f"The lease of {self._connector} has no {role.name.lower()} sidecar.")
+        if role not in self._clients:
+            self._clients[role] = SidecarClient(endpoint)
+        return self._clients[role]
+
+    def _close_clients(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+
+def _warn(client: ClientConfig, kind: str, connector: str) -> None:
+    if client.unmapped:
+        names = ", ".join(sorted(client.unmapped))
+        logger.warning("The %s of %s has no settings of the names %s; they are ignored.", kind, connector, names)

@@ -1,0 +1,352 @@
+"""The loop inside a lease: reader, steps, writer, with commits.
+
+What it decides: when to read, when to flush, which positions to report. What it never does: start processes, call the
+coordinator, look at a clock of its own. Invariants it keeps:
+
+1. A position is reported only after `Writer.flush` has said that every record before it is durable, and after every
+   record that was given up is in the dead letter queue, durably as well.
+2. A fenced lease reports and commits nothing more.
+3. Nothing waits without an end: every call to an endpoint has a time-out, and signals are looked at in between.
+
+It forwards at once what is there: a batch is as large as what the reader has at the moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from wherry.contract.batch import Batch
+from wherry.contract.errors import FencedError, TransientError, WherryError
+from wherry.contract.position import Position
+from wherry.worker.convert.step import Stage, StageFailure
+from wherry.worker.counts import Counts
+from wherry.worker.pipeline import Pipeline
+from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
+from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
+from wherry.worker.tolerance import row_failure
+
+__all__ = ["Assignment", "EndReason", "LeasePolicy", "Phase", "Reporter", "Signals", "run"]
+
+Clock = Callable[[], float]
+
+# Share of the time for a drain that reading to the end may take; the rest is for the last flush.
+DRAIN_READ_SHARE: Final = 0.5
+# A drained source is told what was committed, so that it can settle; the coordinator has so long to say it.
+SETTLE_WAIT_S: Final = 1.0
+SETTLE_STEP_S: Final = 0.02
+# A flush after the reader has failed, so that less has to be read again.
+SALVAGE_FLUSH_S: Final = 5.0
+
+
+def run(
+    pipeline: Pipeline, policy: LeasePolicy, signals: Signals, reporter: Reporter, clock: Clock = time.monotonic
+) -> EndReason:
+    """Pumps until the lease ends.
+
+    `pipeline.positions` holds the durable positions at any time, also after an error: a new pipeline goes on from
+    there. The caller closes the pipeline.
+
+    Returns:
+        Why the lease ended in good order.
+
+    Raises:
+        WherryError: Its class says what is to be done.
+    """
+    return _Pump(pipeline, policy, signals, reporter, clock).run()
+
+
+class _Pump:
+    def __init__(
+        self, pipeline: Pipeline, policy: LeasePolicy, signals: Signals, reporter: Reporter, clock: Clock
+    ) -> None:
+        self._pipeline = pipeline
+        self._policy = policy
+        self._signals = signals
+        self._reporter = reporter
+        self._clock = clock
+        self._commits = CommitTiming(policy.commit_interval_s)
+        self._reports = Every(policy.report_interval_s)
+        self._idleness = Idleness(policy.idle_park_s)
+        self._counts = Counts()
+        self._pending: dict[str, Position] = {}
+        self._reported: deque[tuple[int, tuple[Position, ...]]] = deque()
+        self._topics: set[str] = set()
+        self._new_topics: list[str] = []
+        self._paused_partitions: tuple[str, ...] = ()
+
+    def run(self) -> EndReason:
+        while True:
+            end = self._step()
+            if end is not None:
+                return end
+
+    def _step(self) -> EndReason | None:
+        self._check_fence()
+        if self._signals.drain_seconds is not None:
+            return self._drain(self._signals.drain_seconds)
+        now = self._clock()
+        self._settle()
+        if self._commits.due(now) or self._pipeline.writer.needs_flush:
+            self._commit()
+        if self._reports.due(now):
+            self._report(Phase.PAUSED if self._signals.paused else Phase.RUNNING)
+        if self._signals.paused:
+            return self._rest()
+        self._obey_writer()
+        if not self._pipeline.writer.ready(POLL_TIMEOUT_S):
+            return None
+        if not self._move(POLL_TIMEOUT_S):
+            return self._nothing_came()
+        return None
+
+    def _move(self, timeout_s: float) -> bool:
+        """Moves one batch; False when none came."""
+        begun = self._clock()
+        try:
+            batch = self._pipeline.reader.poll(timeout_s)
+        except TransientError:
+            self._salvage()
+            raise
+        if batch is None:
+            return False
+        read = self._clock()
+        self._counts.read_time_us += int((read - begun) * 1e6)
+        self._counts.records_read += batch.num_rows
+        self._counts.bytes_read += batch.nbytes
+        self._counts.batches += 1
+        self._idleness.busy()
+        self._forward(batch, read)
+        return True
+
+    def _forward(self, batch: Batch, begun: float) -> None:
+        for error in batch.row_errors:
+            self._give_up([row_failure(batch, error, Stage.TASK_POLL, self._pipeline.connector_class)])
+        pieces: list[tuple[Batch, Batch]] = [(batch, batch)]
+        for step in self._pipeline.steps:
+            following: list[tuple[Batch, Batch]] = []
+            for piece, raw in pieces:
+                stepped = step.apply(piece, raw)
+                if stepped.failures:
+                    self._give_up(stepped.failures)
+                following += stepped.pieces
+            pieces = following
+        converted = self._clock()
+        self._counts.convert_time_us += int((converted - begun) * 1e6)
+        for piece, raw in pieces:
+            if piece.num_rows or piece.marks:
+                self._pipeline.writer.write(piece, raw)
+                self._note_topics(piece)
+                self._counts.bytes_written += piece.nbytes
+        written = self._clock()
+        self._counts.write_time_us += int((written - converted) * 1e6)
+        for mark in batch.marks:
+            self._pending[mark.position.partition] = mark.position
+        self._commits.wrote(written)
+        self._pipeline.latency(batch, self._counts)
+        self._take_failed_rows()
+
+    def _commit(self, *, final: bool = False, deadline_s: float | None = None) -> tuple[Position, ...]:
+        """Flushes; returns the positions that are durable now, and keeps them for the next report."""
+        begun = self._clock()
+        flushed = self._pipeline.writer.flush(deadline_s or self._policy.flush_timeout_s, final=final)
+        self._take_failed_rows()
+        self._pipeline.tolerance.flush(self._policy.flush_timeout_s)
+        self._check_fence()
+        # Invariant 1: the writer has flushed, and what was given up is safe in the dead letter queue.
+        positions = tuple(self._pending.values()) if flushed.positions is None else flushed.positions
+        for position in positions:
+            self._pipeline.positions[position.partition] = position
+            if self._pending.get(position.partition) == position:
+                del self._pending[position.partition]
+        if flushed.positions is None:
+            self._pending.clear()
+        now = self._clock()
+        self._commits.committed(now)
+        if self._pending:
+            # The destination keeps rows back: ask again later.
+            self._commits.wrote(now)
+        counts = self._counts
+        counts.records_written += flushed.rows_written
+        counts.records_filtered += flushed.rows_filtered
+        counts.commits += 1
+        counts.commit_time_us += int((now - begun) * 1e6)
+        if positions or flushed.token:
+            self._report(
+                Phase.DRAINING if final else Phase.RUNNING,
+                positions=positions,
+                tokens=(flushed.token,) if flushed.token else (),
+            )
+        return positions
+
+    def _report(
+        self,
+        phase: Phase,
+        *,
+        positions: Sequence[Position] = (),
+        tokens: Sequence[bytes] = (),
+        splits_done: Sequence[str] = (),
+        want_split: bool = False,
+    ) -> None:
+        pipeline = self._pipeline
+        trouble = pipeline.writer.trouble or pipeline.reader.trouble
+        seq = self._reporter.report(
+            phase=Phase.RETRYING if trouble and phase is Phase.RUNNING else phase,
+            positions=positions,
+            counts=self._counts.take(),
+            splits_done=splits_done,
+            want_split=want_split,
+            tokens=tokens,
+            lag=pipeline.reader.lag,
+            trouble=trouble,
+            topics=tuple(self._new_topics),
+        )
+        self._new_topics.clear()
+        self._reports.done(self._clock())
+        if positions:
+            self._reported.append((seq, tuple(positions)))
+
+    def _settle(self) -> None:
+        """Tells the reader what the coordinator has committed."""
+        if not self._reported:
+            return
+        committed = self._reporter.committed_seq()
+        positions: dict[str, Position] = {}
+        while self._reported and self._reported[0][0] <= committed:
+            for position in self._reported.popleft()[1]:
+                positions[position.partition] = position
+        if positions:
+            self._pipeline.reader.committed(tuple(positions.values()))
+
+    def _nothing_came(self) -> EndReason | None:
+        reader = self._pipeline.reader
+        if reader.finished:
+            return self._next_split()
+        if not reader.caught_up or self._commits.dirty or self._reported:
+            self._idleness.busy()
+            return None
+        if not self._idleness.rest(self._clock()):
+            return None
+        self._finish(self._policy.drain_timeout_s)
+        return EndReason.IDLE
+
+    def _next_split(self) -> EndReason | None:
+        """The split is read to its end: makes it durable, asks for the next one and opens it."""
+        split = self._pipeline.work if self._pipeline.split else None
+        self._commit(final=split is None)
+        if split is None:
+            return EndReason.SPLITS_DONE
+        self._report(Phase.RUNNING, splits_done=(split.id,), want_split=True)
+        assignment = self._await_assignment()
+        if assignment is None:
+            return None
+        if assignment.work is None:
+            self._finish(self._policy.drain_timeout_s)
+            return EndReason.SPLITS_DONE
+        self._settle()
+        self._pipeline.open_split(assignment)
+        return None
+
+    def _await_assignment(self) -> Assignment | None:
+        """Waits for the next split; None when a drain came first."""
+        while True:
+            assignment = self._signals.take_assignment()
+            if assignment is not None:
+                return assignment
+            self._check_fence()
+            if self._signals.drain_seconds is not None:
+                return None
+            self._settle()
+            if self._reports.due(self._clock()):
+                self._report(Phase.RUNNING)
+            self._signals.wait(POLL_TIMEOUT_S)
+
+    def _rest(self) -> None:
+        """Paused: commits what there is and sleeps until something changes."""
+        if self._commits.dirty:
+            self._commit()
+        self._signals.wait(SIGNAL_WAIT_S)
+
+    def _drain(self, seconds: float) -> EndReason:
+        """Comes to an end: gives on what was read, flushes, reports."""
+        deadline = self._clock() + seconds
+        self._report(Phase.DRAINING)
+        reader = self._pipeline.reader
+        reader.drain(seconds * DRAIN_READ_SHARE)
+        until = self._clock() + seconds * DRAIN_READ_SHARE
+        while not reader.finished and self._clock() < until:
+            self._check_fence()
+            if self._pipeline.writer.ready(POLL_TIMEOUT_S):
+                self._move(POLL_TIMEOUT_S)
+        # What could not be given on in time is read again: its marks were never taken.
+        self._finish(max(0.1, deadline - self._clock()))
+        return EndReason.DRAINED
+
+    def _finish(self, seconds: float) -> None:
+        deadline = self._clock() + seconds
+        self._commit(final=True, deadline_s=seconds)
+        self._report(Phase.DRAINING)
+        if not self._pipeline.settles:
+            return
+        until = min(deadline, self._clock() + SETTLE_WAIT_S)
+        while self._reported and self._clock() < until:
+            self._settle()
+            self._signals.wait(SETTLE_STEP_S)
+
+    def _obey_writer(self) -> None:
+        """Goes back or pauses partitions where the destination asks for it."""
+        writer = self._pipeline.writer
+        positions = writer.rewinds()
+        if positions:
+            for position in positions:
+                # What lies beyond is read again, so it must not be committed.
+                self._pending.pop(position.partition, None)
+            self._pipeline.reader.rewind(positions)
+        paused = writer.paused_partitions()
+        if paused != self._paused_partitions:
+            self._paused_partitions = paused
+            self._pipeline.reader.pause(paused)
+
+    def _take_failed_rows(self) -> None:
+        failed = self._pipeline.writer.failed_rows()
+        if failed:
+            stage = self._pipeline.write_stage
+            self._give_up([row_failure(row.raw, row.error, stage, self._pipeline.connector_class) for row in failed])
+
+    def _give_up(self, failures: Sequence[StageFailure]) -> None:
+        """Hands failed rows to the tolerance, which raises when it has none."""
+        counts = self._counts
+        counts.failures += len(failures)
+        counts.errors += len(failures)
+        try:
+            told = self._pipeline.tolerance.give_up(failures)
+        except WherryError:
+            self._report(Phase.RUNNING)
+            raise
+        counts.skipped += told.skipped
+        counts.dead_letters += told.dead_letters
+
+    def _note_topics(self, batch: Batch) -> None:
+        for topic in batch.topics():
+            if topic and topic not in self._topics:
+                self._topics.add(topic)
+                self._new_topics.append(topic)
+
+    def _salvage(self) -> None:
+        """The reader has failed: makes durable what was read before, so that it isn't read twice."""
+        if not self._commits.dirty:
+            return
+        try:
+            self._commit(deadline_s=SALVAGE_FLUSH_S)
+        except FencedError:
+            raise
+        except WherryError:
+            # The reader's error is the one to tell; what wasn't flushed is read again.
+            return
+
+    def _check_fence(self) -> None:
+        if self._signals.fenced is not None:
+            # Invariant 2.
+            raise FencedError(self._signals.fenced)
