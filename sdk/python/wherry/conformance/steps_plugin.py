@@ -180,11 +180,6 @@ def restart(run: Running, *, kill: bool = True) -> None:
     run.session.start()
 
 
-def sleep(_: Running, seconds: float) -> None:
-    """Lets time pass."""
-    time.sleep(seconds)
-
-
 def events_are_taken_over(run: Running) -> None:
     """A second subscription to Events ends the first and goes on itself."""
     wire = run.session.wire

@@ -98,18 +98,13 @@ def flush(
     writing.failed_rows.clear()
 
 
-def bad_row_is_told(run: Running, stream: str = "write", *, row: int) -> None:
-    """Exactly one row of the frame failed: the bad one."""
-    told = sorted(set(run.writing(stream).failed_rows))
-    if [index for _, index in told] != [row]:
-        raise Failure(f"Row {row} is bad; errors were told of the rows {[index for _, index in told]}.")
-
-
 def flush_with_bad_row(run: Running, stream: str = "write", *, row: int, rows: int) -> None:
     """The flush accounts for one failed row and names it; the others are written."""
     writing = run.writing(stream)
     flushed = writing.flush()
-    bad_row_is_told(run, stream, row=row)
+    told = sorted(index for _, index in set(writing.failed_rows))
+    if told != [row]:
+        raise Failure(f"Row {row} is bad; errors were told of the rows {told}.")
     if flushed.rows_written + flushed.rows_filtered != rows - 1:
         raise Failure(f"{flushed.rows_written} rows were written beside the bad one; it should be {rows - 1}.")
     writing.failed_rows.clear()
