@@ -86,6 +86,7 @@ class Book:
         self._more_splits = False
         self._splits_done_since_plan = False
         self._complete = False
+        self._replans = False
         self._published: dict[int | None, tuple[State, str]] = {}
         self._out: list[fx.Effect] = []
 
@@ -271,7 +272,7 @@ class Book:
                 self._out.append(fx.StopSidecars(self.name))
             case _:
                 self.works = {}
-                self._out.append(fx.CleanUpDeleted(self.name, self.spec))
+                self._out.append(fx.CleanUpDeleted(self.name, self.spec, self.generation))
 
     # ---- planning ----------------------------------------------------------------------------------------------
 
@@ -325,7 +326,8 @@ class Book:
             self._more_splits = len(plan.splits) >= SPLITS_PER_PLAN_MAX
             self._complete = plan.complete
             self.splits.planned(plan.splits)
-        if replan_after_ms > 0 and not self._complete:
+        self._replans = replan_after_ms > 0
+        if self._replans and not self._complete:
             self.replan_at_ms = now_ms + max(replan_after_ms, REPLAN_DELAY_MS_MIN)
         self._connector_input(ConnectorInput.PLANNED, now_ms)
         self._set_works(works, now_ms)
@@ -480,7 +482,15 @@ class Book:
         self._task_input(lease.task, TaskInput.OPENED, now_ms)
         self._out.append(
             fx.GrantLease(
-                self.name, lease.id, lease.generation, event.attempt, event.request, lease.task, self.spec, work
+                self.name,
+                lease.id,
+                lease.generation,
+                event.attempt,
+                event.request,
+                lease.task,
+                self.spec,
+                work,
+                wakes=self.spec.kind is ev.Kind.SINK or self._replans,
             )
         )
 

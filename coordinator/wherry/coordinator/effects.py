@@ -56,6 +56,8 @@ class GrantLease:
     task: int
     spec: ConnectorSpec
     work: TaskWork
+    wakes: bool = True
+    """Something will wake the task if it is parked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ class CleanUpDeleted:
 
     connector: str
     spec: ConnectorSpec
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)

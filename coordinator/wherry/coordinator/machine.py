@@ -125,7 +125,7 @@ class Machine:
                     fx.FenceLease(old.name, lease.id, lease.generation),
                     fx.CancelLease(old.name, lease.id),
                 ]
-            effects.append(fx.CleanUpDeleted(old.name, old.spec))
+            effects.append(fx.CleanUpDeleted(old.name, old.spec, old.generation))
         book = self._books[event.connector] = Book(event, self._around)
         return effects + self._settled(book, now_ms)
 

@@ -1,0 +1,120 @@
+"""Where connectors stand: reads and writes positions of both kinds.
+
+Sources: the offset store, in Kafka Connect's shape. Sinks: the offsets of the consumer group `connect-<name>`. Decides
+nothing about who may commit: the machine has checked lease, attempt and generation before (Invariant 2), and calls for
+one connector come one after another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from wherry.contract.errors import ErrorClass, WherryError
+from wherry.contract.position import Position, TopicPartition, kafka_position, parse_kafka_position
+from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
+from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.store import OffsetStore
+
+COMMIT_ATTEMPTS_MAX: Final = 8
+COMMIT_RETRY_WAIT_S: Final = 0.25
+COMMIT_RETRY_WAIT_S_MAX: Final = 4.0
+_GROUP_OVERRIDE: Final = "consumer.override.group.id"
+
+
+def group_of(name: str, config: Mapping[str, str]) -> str:
+    """Consumer group of a sink."""
+    return config.get(_GROUP_OVERRIDE) or f"connect-{name}"
+
+
+class PositionKeeper:
+    """Positions of all connectors.
+
+    Args:
+        offsets: Positions of sources.
+        kafka: For the groups of sinks.
+        sleep: How to wait between attempts.
+    """
+
+    def __init__(self, offsets: OffsetStore, kafka: KafkaAdmin, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._offsets = offsets
+        self._kafka = kafka
+        self._sleep = sleep
+
+    def load(self, spec: ConnectorSpec) -> list[Position]:
+        """All positions of a connector."""
+        if spec.kind is Kind.SOURCE:
+            return self._offsets.load(spec.name)
+        found = self._kafka.group_offsets(group_of(spec.name, spec.config))
+        return [kafka_position(p.topic, p.partition, offset) for p, offset in sorted(found.items())]
+
+    def load_for(self, spec: ConnectorSpec, work: TaskWork) -> list[Position]:
+        """Positions that a task goes on from: one for each of its partitions, without offset where there is none."""
+        if spec.kind is Kind.SOURCE:
+            wanted = () if work.work is None else work.work.partitions
+            return self.load_source(spec.name, wanted)
+        partitions = [_topic_partition(partition) for partition in work.partitions]
+        found = self._kafka.group_offsets(group_of(spec.name, spec.config), partitions)
+        return [kafka_position(p.topic, p.partition, found.get(p)) for p in partitions]
+
+    def load_source(self, name: str, partitions: Sequence[str]) -> list[Position]:
+        """Positions of a source: of these partitions in their order, or all if there are none."""
+        stored = self._offsets.load(name)
+        if not partitions:
+            return stored
+        by_partition = {position.partition: position for position in stored}
+        return [by_partition.get(partition, Position(partition, None)) for partition in partitions]
+
+    def commit(self, spec: ConnectorSpec, positions: Sequence[Position]) -> None:
+        """Store positions; tries again for a while.
+
+        Raises:
+            WherryError: They could not be stored.
+        """
+        wait_s = COMMIT_RETRY_WAIT_S
+        for attempt in range(COMMIT_ATTEMPTS_MAX):
+            try:
+                self._commit_once(spec, positions)
+                return
+            except WherryError as error:
+                transient = error.error_class in (ErrorClass.TRANSIENT, ErrorClass.THROTTLED)
+                if not transient or attempt == COMMIT_ATTEMPTS_MAX - 1:
+                    raise
+            self._sleep(wait_s)
+            wait_s = min(wait_s * 2, COMMIT_RETRY_WAIT_S_MAX)
+
+    def _commit_once(self, spec: ConnectorSpec, positions: Sequence[Position]) -> None:
+        if spec.kind is Kind.SOURCE:
+            self._offsets.write(spec.name, positions)
+            return
+        offsets: dict[TopicPartition, int] = {}
+        for position in positions:
+            partition, offset = parse_kafka_position(position)
+            if offset is not None:
+                offsets[partition] = offset
+        self._kafka.commit_group(group_of(spec.name, spec.config), offsets)
+
+    def alter(self, spec: ConnectorSpec, positions: Sequence[Position] | None) -> None:
+        """Write what an operator wants; None forgets everything, a position without offset its partition."""
+        if spec.kind is Kind.SOURCE:
+            if positions is None:
+                self._offsets.reset(spec.name)
+            else:
+                self._offsets.write(spec.name, positions)
+            return
+        group = group_of(spec.name, spec.config)
+        if positions is None:
+            self._kafka.delete_group(group)
+            return
+        wanted = dict(parse_kafka_position(position) for position in positions)
+        if None in wanted.values():
+            # The client can't forget single partitions: keep the others, and begin the group anew.
+            kept = {p: o for p, o in self._kafka.group_offsets(group).items() if p not in wanted}
+            self._kafka.delete_group(group)
+            wanted = {**kept, **wanted}
+        self._kafka.commit_group(group, {p: offset for p, offset in wanted.items() if offset is not None})
+
+
+def _topic_partition(partition_json: str) -> TopicPartition:
+    return parse_kafka_position(Position(partition_json, None))[0]

@@ -1,0 +1,106 @@
+"""What a lease is made of: resolved configuration, sidecar, policy, as the worker gets it.
+
+Secrets are resolved here, when a lease opens and a sidecar starts, and kept nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wherry.contract import to_proto
+from wherry.contract.description import ClassDescription
+from wherry.contract.position import Position
+from wherry.control.v1 import lease_pb2
+from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.effects import GrantLease
+from wherry.coordinator.events import ConnectorSpec, Kind
+from wherry.coordinator.plugins import PluginRegistry
+
+_PIPELINES: Final = {Kind.SOURCE: lease_pb2.PIPELINE_KIND_SOURCE, Kind.SINK: lease_pb2.PIPELINE_KIND_SINK}
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimings:
+    """How leases behave in time, from the worker's configuration; all in ms."""
+
+    report_interval_ms: int
+    commit_interval_ms: int
+    idle_park_ms: int
+    coordinator_timeout_ms: int
+    drain_timeout_ms: int
+
+
+class Grants:
+    """Makes what travels to workers and hosts.
+
+    Args:
+        worker: Configuration of the worker process.
+        plugins: Installed plugins.
+        timings: How leases behave in time.
+        host_endpoint: Where the sidecar host of this machine listens; empty if workers run elsewhere.
+    """
+
+    def __init__(
+        self, worker: WorkerConfig, plugins: PluginRegistry, timings: LeaseTimings, host_endpoint: str
+    ) -> None:
+        self._worker = worker
+        self._plugins = plugins
+        self._timings = timings
+        self._host_endpoint = host_endpoint
+
+    def resolved(self, config: Mapping[str, str]) -> dict[str, str]:
+        """A connector's configuration with its placeholders filled in."""
+        return dict(self._worker.providers.resolve(config).values)
+
+    def description(self, spec: ConnectorSpec) -> ClassDescription:
+        """What a connector's class is and can do."""
+        return self._plugins.description(self._plugins.resolve(spec.config.get("connector.class", "")))
+
+    def sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
+        """The sidecar of a connector."""
+        plugin = self._plugins.resolve(spec.config.get("connector.class", ""))
+        described = self._plugins.description(plugin)
+        config, secrets = described.config.split_secrets(self.resolved(spec.config))
+        return lease_pb2.SidecarSpec(
+            plugin=plugin.manifest.name,
+            plugin_directory=str(plugin.manifest.directory),
+            class_name=plugin.class_name,
+            role=int(described.role),  # type: ignore[arg-type]  # the enums share their numbers
+            connector=spec.name,
+            generation=generation,
+            config=config,
+            secrets=secrets,
+            typed=described.capabilities.typed,
+            parkable=described.capabilities.parkable,
+        )
+
+    def lease(self, effect: GrantLease, positions: Sequence[Position]) -> lease_pb2.OpenLeaseResponse:
+        """Everything a worker needs for a lease."""
+        sidecar = self.sidecar(effect.spec, effect.generation)
+        capabilities = self.description(effect.spec).capabilities
+        # Parked work must be woken by something: records (sinks), the source's own word, or the next plan.
+        parks = sidecar.parkable and (effect.wakes or capabilities.watch) and not effect.work.split
+        timings = self._timings
+        response = lease_pb2.OpenLeaseResponse(
+            kind=_PIPELINES[effect.spec.kind],
+            task=effect.task,
+            config=self.resolved(effect.spec.config),
+            worker_config=self._worker.values,
+            split=effect.work.split,
+            positions=to_proto.positions(positions),
+            partitions_json=effect.work.partitions,
+            host_endpoint=self._host_endpoint,
+            sidecars=[sidecar],
+            policy=lease_pb2.LeasePolicy(
+                report_interval_ms=timings.report_interval_ms,
+                commit_interval_ms=timings.commit_interval_ms,
+                idle_park_ms=timings.idle_park_ms if parks else 0,
+                coordinator_timeout_ms=timings.coordinator_timeout_ms,
+                drain_timeout_ms=timings.drain_timeout_ms,
+            ),
+        )
+        if effect.work.work is not None:
+            response.work.CopyFrom(to_proto.work(effect.work.work))
+        return response

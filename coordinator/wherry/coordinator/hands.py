@@ -1,0 +1,264 @@
+"""Carries out what the machine wants: one method for each kind of effect.
+
+Called in the machine's thread, so everything that may wait goes to a lane. The lane `(connector, "positions")` keeps
+the order that commits need: a lease is started, granted or given a split only after every commit before it is done.
+Plans and sidecars have a lane of their own, so that a sidecar that hangs holds up no commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Final
+
+import grpc
+
+from wherry.contract import trace
+from wherry.contract.errors import GRPC_CODES, WherryError
+from wherry.contract.position import Position
+from wherry.control.v1 import lease_pb2
+from wherry.coordinator import effects as fx
+from wherry.coordinator import events as ev
+from wherry.coordinator.commits import PositionKeeper
+from wherry.coordinator.control import ControlServer
+from wherry.coordinator.figures import Figures
+from wherry.coordinator.grants import Grants
+from wherry.coordinator.hosts import HostClient
+from wherry.coordinator.planner import Planner, failure_of
+from wherry.coordinator.runner import Lanes
+from wherry.coordinator.spark import SparkEngine
+from wherry.coordinator.store import ConfigStore, StatusStore, StoredStatus
+from wherry.coordinator.watcher import Watcher
+
+log = logging.getLogger(__name__)
+
+DELETE_DEADLINE_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class Hands:
+    """Everything that effects need."""
+
+    post: Callable[[ev.Event], None]
+    lanes: Lanes
+    control: ControlServer
+    spark: SparkEngine
+    hosts: HostClient
+    keeper: PositionKeeper
+    planner: Planner
+    watcher: Watcher
+    grants: Grants
+    figures: Figures
+    configs: ConfigStore
+    statuses: StatusStore
+    worker_id: str
+
+    def carry_out(self, effect: fx.Effect) -> None:
+        """Start carrying out an effect; returns at once."""
+        self._do(effect)
+
+    @singledispatchmethod
+    def _do(self, effect: fx.Effect) -> None:
+        raise TypeError(f"no hand for {type(effect).__name__}")
+
+    def _in_order(self, connector: str, act: Callable[[], None]) -> None:
+        self.lanes.submit((connector, "positions"), act)
+
+    def _aside(self, connector: str, act: Callable[[], None]) -> None:
+        self.lanes.submit((connector, "plan"), act)
+
+    # ---- plans ---------------------------------------------------------------------------------------------------
+
+    @_do.register
+    def _(self, effect: fx.LoadPlan) -> None:
+        def load() -> None:
+            try:
+                positions = self.keeper.load(effect.spec) if effect.spec.kind is ev.Kind.SOURCE else []
+            except Exception as error:
+                self._plan_failed(effect, error)
+                return
+            self._aside(effect.connector, lambda: plan(positions))
+
+        def plan(positions: list[Position]) -> None:
+            try:
+                with trace.span("wherry.plan", attributes={"connector": effect.connector}):
+                    result = self.planner.plan(effect, positions)
+                self._keep_task_configs(effect.spec, result)
+            except Exception as error:
+                self._plan_failed(effect, error)
+                return
+            if isinstance(result, ev.SinkPlan):
+                self.watcher.follow(effect.connector, effect.spec.config, result.partitions)
+            self.post(ev.Planned(effect.connector, effect.plan_id, result))
+
+        self._in_order(effect.connector, load)
+
+    def _plan_failed(self, effect: fx.LoadPlan, error: Exception) -> None:
+        if not isinstance(error, WherryError):
+            log.exception("Planning %s failed in an unforeseen way", effect.connector)
+        self.post(ev.PlanFailed(effect.connector, effect.plan_id, failure_of(error)))
+
+    def _keep_task_configs(self, spec: ev.ConnectorSpec, result: ev.SourcePlan | ev.SinkPlan) -> None:
+        """Write the task configurations that REST shows, when they are others than before."""
+        task_class = {"task.class": task_class_of(self.grants.description(spec).class_name)}
+        tasks: list[dict[str, str]] = []
+        if isinstance(result, ev.SourcePlan):
+            tasks = [{**(work.config or spec.config), **task_class} for work in result.plan.tasks]
+        if isinstance(result, ev.SinkPlan) or spec.splits or result.plan.splits:
+            tasks += [{**spec.config, **task_class} for _ in range(len(tasks), spec.tasks_max)]
+        stored = self.configs.snapshot().connectors.get(spec.name)
+        if stored is not None and [dict(task) for task in stored.tasks] != tasks:
+            self.configs.put_task_configs(spec.name, tasks)
+
+    @_do.register
+    def _(self, effect: fx.StopSidecars) -> None:
+        def stop() -> None:
+            self.watcher.forget(effect.connector)
+            self.planner.release(effect.connector)
+            try:
+                self.hosts.stop_connector(effect.connector, effect.below_generation)
+            except WherryError as error:
+                log.warning("Sidecars of %s could not be stopped: %s", effect.connector, error)
+
+        self._aside(effect.connector, stop)
+
+    @_do.register
+    def _(self, effect: fx.CleanUpDeleted) -> None:
+        def clean_up() -> None:
+            self.watcher.forget(effect.connector)
+            self.figures.forget(effect.connector)
+            try:
+                self.planner.on_delete(effect.spec, effect.generation)
+                self.hosts.stop_connector(effect.connector, deadline_s=DELETE_DEADLINE_S)
+            except WherryError as error:
+                log.warning("What %s held outside may not be released: %s", effect.connector, error)
+
+        self._aside(effect.connector, clean_up)
+        self.lanes.submit((effect.connector, "status"), lambda: self.statuses.remove(effect.connector))
+
+    # ---- leases --------------------------------------------------------------------------------------------------
+
+    @_do.register
+    def _(self, effect: fx.StartLeases) -> None:
+        def start() -> None:
+            with trace.span("wherry.lease.start", attributes={"connector": effect.connector}):
+                specs = [(lease.lease, self._spec_of(effect, lease)) for lease in effect.leases]
+            tasks = ",".join(str(lease.task) for lease in effect.leases)
+            self.spark.submit(effect.connector, specs, f"{effect.connector}/{tasks}")
+
+        self._in_order(effect.connector, start)
+
+    def _spec_of(self, effect: fx.StartLeases, lease: fx.LeaseStart) -> bytes:
+        spec = lease_pb2.LeaseSpec(
+            lease_id=lease.lease,
+            connector=effect.connector,
+            generation=effect.generation,
+            coordinator_endpoints=self.control.endpoints,
+            token=self.control.token,
+            traceparent=trace.current_traceparent(),
+        )
+        return bytes(spec.SerializeToString())
+
+    @_do.register
+    def _(self, effect: fx.GrantLease) -> None:
+        def grant() -> None:
+            try:
+                response = self.grants.lease(effect, self.keeper.load_for(effect.spec, effect.work))
+            except WherryError as error:
+                self.control.refuse(effect.request, error.message, GRPC_CODES[error.error_class])
+            except Exception as error:
+                log.exception("Lease %s could not be granted", effect.lease)
+                self.control.refuse(effect.request, failure_of(error).message, grpc.StatusCode.INTERNAL)
+            else:
+                self.control.grant(effect.request, response)
+
+        self._in_order(effect.connector, grant)
+
+    @_do.register
+    def _(self, effect: fx.RefuseLease) -> None:
+        self.control.refuse(effect.request, effect.message)
+
+    @_do.register
+    def _(self, effect: fx.DrainLease) -> None:
+        self.control.drain(effect.lease, effect.deadline_ms)
+
+    @_do.register
+    def _(self, effect: fx.FenceLease) -> None:
+        self.control.fence(effect.lease, effect.generation, effect.below_attempt)
+        if effect.below_attempt is None:
+            self.figures.ended(effect.lease)
+
+    @_do.register
+    def _(self, effect: fx.CancelLease) -> None:
+        self.spark.cancel(effect.lease)
+
+    @_do.register
+    def _(self, effect: fx.AssignSplit) -> None:
+        def assign() -> None:
+            positions: list[Position] = []
+            if effect.work is not None and effect.work.work is not None:
+                positions = self.keeper.load_source(effect.connector, effect.work.work.partitions)
+            self.control.assign(effect.lease, effect.work, positions)
+
+        self._in_order(effect.connector, assign)
+
+    # ---- positions -----------------------------------------------------------------------------------------------
+
+    @_do.register
+    def _(self, effect: fx.CommitReport) -> None:
+        def commit() -> None:
+            try:
+                with trace.span("wherry.commit", attributes={"connector": effect.connector, "lease": effect.lease}):
+                    if effect.tokens:
+                        self.planner.commit_tokens(effect)
+                    self.keeper.commit(effect.spec, effect.positions)
+            except Exception as error:
+                log.warning("Positions of %s could not be committed: %s", effect.connector, error)
+                self.post(ev.CommitFailed(effect.connector, effect.lease, failure_of(error)))
+                return
+            self.control.committed(effect.lease, effect.seq)
+
+        self._in_order(effect.connector, commit)
+
+    @_do.register
+    def _(self, effect: fx.StorePositions) -> None:
+        def store() -> None:
+            try:
+                self.keeper.commit(effect.spec, effect.positions)
+            except WherryError as error:
+                # The next plan says the same again.
+                log.warning("Positions that %s has reached could not be stored: %s", effect.connector, error)
+
+        self._in_order(effect.connector, store)
+
+    @_do.register
+    def _(self, effect: fx.WatchTask) -> None:
+        self._in_order(effect.connector, lambda: self.watcher.watch(effect.connector, effect.task, effect.partitions))
+
+    @_do.register
+    def _(self, effect: fx.UnwatchTask) -> None:
+        self._in_order(effect.connector, lambda: self.watcher.unwatch(effect.connector, effect.task))
+
+    # ---- status --------------------------------------------------------------------------------------------------
+
+    @_do.register
+    def _(self, effect: fx.PublishStatus) -> None:
+        def publish() -> None:
+            if effect.state is None:
+                if effect.task is not None:
+                    self.statuses.remove(effect.connector, effect.task)
+                return
+            self.statuses.put(
+                StoredStatus(
+                    effect.connector, effect.task, effect.state, self.worker_id, effect.generation, effect.trace
+                )
+            )
+
+        self.lanes.submit((effect.connector, "status"), publish)
+
+
+def task_class_of(class_name: str) -> str:
+    """Name of the task class that Kafka Connect's connector would have."""
+    return f"{class_name.removesuffix('Connector')}Task"

@@ -1,0 +1,506 @@
+"""The coordinator as REST and the command line see it: every request of `api.Herder`, over all the parts.
+
+Puts the parts together and answers from stores; decides nothing that the machine decides. Mutators write what is wanted
+to the config store, tell the machine, and return.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from wherry.contract.description import Role
+from wherry.contract.errors import WherryError
+from wherry.contract.position import Position
+from wherry.coordinator import api, offsets
+from wherry.coordinator import events as ev
+from wherry.coordinator.commits import PositionKeeper, group_of
+from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.control import ControlServer
+from wherry.coordinator.figures import Figures
+from wherry.coordinator.grants import Grants, LeaseTimings
+from wherry.coordinator.hands import Hands
+from wherry.coordinator.hosts import HostClient
+from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.lease import LeaseTimes
+from wherry.coordinator.machine import Machine
+from wherry.coordinator.planner import Planner
+from wherry.coordinator.plugins import PluginRegistry
+from wherry.coordinator.runner import Lanes, Runner
+from wherry.coordinator.spark import SparkEngine, SparkSettings
+from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredStatus, StoredTopic
+from wherry.coordinator.watcher import Watcher
+
+log = logging.getLogger(__name__)
+
+DRAIN_MS_MAX: Final = 3_500
+"""SIGTERM leaves 5 s in all."""
+HEALTH_TIMEOUT_S: Final = 1.0
+ASK_TIMEOUT_S: Final = 5.0
+OFFSETS_TIMEOUT_S: Final = 60.0
+LANES_CLOSE_S: Final = 1.0
+_KINDS: Final = {Role.SOURCE: ev.Kind.SOURCE, Role.SINK: ev.Kind.SINK}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where things are kept."""
+
+    configs: ConfigStore
+    offsets: OffsetStore
+    statuses: StatusStore
+
+
+class StandardHerder:
+    """Implements `api.Herder`. Safe for use by many threads.
+
+    Args:
+        worker: Configuration of the worker process.
+        registry: Installed plugins.
+        catalog: Checks configurations.
+        hosts: The sidecar host, not yet started; started and stopped by this object.
+        stores: Where things are kept.
+        run_directory: For sockets and Spark's files; must be ours alone.
+        worker_id: What statuses show as worker.
+        cluster_id: Id of the Kafka cluster.
+    """
+
+    def __init__(
+        self,
+        worker: WorkerConfig,
+        registry: PluginRegistry,
+        catalog: api.PluginCatalog,
+        hosts: HostClient,
+        stores: Stores,
+        run_directory: Path,
+        *,
+        worker_id: str,
+        cluster_id: str = "",
+    ) -> None:
+        self._worker = worker
+        self._registry = registry
+        self._catalog = catalog
+        self._stores = stores
+        self._worker_id = worker_id
+        self._cluster_id = cluster_id
+        machine = Machine(generation=int(time.time()), times=lease_times(worker), jitter=random.SystemRandom().random)
+        self._runner = Runner(machine, lambda effect: self._hands.carry_out(effect))
+        post = self._runner.post
+        kafka = KafkaAdmin(worker.client_config("admin"))
+        self.figures = Figures(self._topic_used)
+        self._grants = Grants(worker, registry, lease_timings(worker), hosts.endpoint)
+        spark = SparkSettings(worker.spark_master, worker.spark_settings, run_directory)
+        keeper = PositionKeeper(stores.offsets, kafka)
+        self._hands = Hands(
+            post=post,
+            lanes=Lanes(),
+            control=ControlServer(
+                post,
+                keeper.load_source,
+                self.figures,
+                run_directory,
+                tcp_host=None if spark.local else _own_host(worker_id),
+            ),
+            spark=SparkEngine(spark, post),
+            hosts=hosts,
+            keeper=keeper,
+            planner=Planner(hosts, kafka, self._grants, post, self._keep_config),
+            watcher=Watcher(
+                kafka.end_offsets,
+                lambda name, partitions: kafka.group_offsets(self._group(name), partitions),
+                kafka.topics,
+                post,
+            ),
+            grants=self._grants,
+            figures=self.figures,
+            configs=stores.configs,
+            statuses=stores.statuses,
+            worker_id=worker_id,
+        )
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start all parts and take up every connector in the config store. Returns at once; Spark takes seconds."""
+        hands = self._hands
+        hands.control.start()
+        hands.hosts.start()
+        self._runner.start()
+        hands.watcher.start()
+        hands.spark.start()
+        for stored in self._stores.configs.snapshot().connectors.values():
+            self._post_put(stored)
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Drain all leases, commit, and stop all parts; False if a lease had to be cut off."""
+        deadline = time.monotonic() + timeout_s
+        hands = self._hands
+        self._runner.post(ev.ShutdownAsked())
+        drain_s = max(timeout_s - 1.0, 0.1)
+        try:
+            clean = self._runner.wait_until(lambda machine: machine.idle, drain_s)
+        except FutureTimeoutError:
+            clean = False
+        hands.lanes.close(LANES_CLOSE_S if clean else 0.2)
+        hands.watcher.stop()
+        hands.control.stop(0.1)
+        self._runner.stop()
+        hands.hosts.stop()
+        hands.spark.stop(max(deadline - time.monotonic(), 0.2))
+        return clean
+
+    # ---- connectors ----------------------------------------------------------------------------------------------
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return list(self._stores.configs.snapshot().connectors)
+
+    def connector(self, name: str) -> api.ConnectorInfo:
+        """A connector as configured."""
+        return self._info(self._stored(name, f"Connector {name} not found"))
+
+    def put_config(
+        self,
+        name: str,
+        config: Mapping[str, str | None],
+        *,
+        initial_state: api.TargetState | None = None,
+        create_only: bool = False,
+    ) -> tuple[bool, api.ConnectorInfo]:
+        """Create or change a connector; True when it was created."""
+        checked = self._catalog.check({**config, "name": config.get("name") or name})
+        old = self._stores.configs.snapshot().connectors.get(name)
+        if old is not None and create_only:
+            raise api.AlreadyExistsError(f"Connector {name} already exists")
+        self._stores.configs.put_connector(name, checked, initial_state if old is None else None)
+        stored = self._stored(name, f"Connector {name} not found")
+        self._post_put(stored)
+        return old is None, self._info(stored)
+
+    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> api.ConnectorInfo:
+        """Change single keys; None removes a key."""
+        old = self._stored(name, f"Connector {name} not found")
+        merged = {key: value for key, value in {**old.config, **patch}.items() if value is not None}
+        return self.put_config(name, merged)[1]
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; its offsets stay."""
+        self._stored(name, f"Connector {name} not found")
+        self._stores.configs.delete_connector(name)
+        self._runner.post(ev.ConnectorDeleted(name))
+
+    def task_configs(self, name: str) -> list[dict[str, str]]:
+        """Raw task configurations, by task number."""
+        return [dict(task) for task in self._stored(name, f"Connector {name} not found").tasks]
+
+    def pause(self, name: str) -> None:
+        """Want it paused."""
+        self._want(name, api.TargetState.PAUSED)
+
+    def resume(self, name: str) -> None:
+        """Want it running."""
+        self._want(name, api.TargetState.STARTED)
+
+    def stop(self, name: str) -> None:
+        """Want it stopped: no tasks at all."""
+        self._want(name, api.TargetState.STOPPED)
+        self._stores.configs.put_task_configs(name, [])
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo | None:
+        """Restart the connector; None when both flags are false, else the plan with RESTARTING parts."""
+        self._stored(name, f"Unknown connector: {name}")
+        before = self.status(name) if include_tasks or only_failed else None
+        self._runner.post(ev.ConnectorRestarted(name, include_tasks, only_failed))
+        return None if before is None else _restarting(before, include_tasks, only_failed)
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        stored = self._stored(name, f"Unknown connector: {name}")
+        if self._stores.statuses.get(name, task) is None and task >= len(stored.tasks):
+            raise api.NotFoundError(f"Unknown task: {name}-{task}")
+        self._runner.post(ev.TaskRestarted(name, task))
+
+    # ---- states --------------------------------------------------------------------------------------------------
+
+    def status(self, name: str) -> api.ConnectorStateInfo:
+        """State of a connector."""
+        shown = self._stores.statuses.get(name)
+        if shown is None:
+            raise api.NotFoundError(f"No status found for connector {name}")
+        version = self._version(name)
+        tasks = (_task_status(status, version) for status in self._stores.statuses.tasks(name))
+        connector = api.ConnectorStatus(shown.state, shown.worker_id, shown.trace, version)
+        return api.ConnectorStateInfo(name, connector, tuple(tasks), self._type(name))
+
+    def task_status(self, name: str, task: int) -> api.TaskStatus:
+        """State of a task."""
+        shown = self._stores.statuses.get(name, task)
+        if shown is None:
+            raise api.NotFoundError(f"No status found for task {name}-{task}")
+        return _task_status(shown, self._version(name))
+
+    def topics(self, name: str) -> list[str]:
+        """Topics the connector has used."""
+        if not self._worker.topic_tracking:
+            raise api.ForbiddenError("Topic tracking is disabled.")
+        return self._stores.statuses.topics(name)
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics used."""
+        if not self._worker.topic_tracking:
+            raise api.ForbiddenError("Topic tracking is disabled.")
+        if not self._worker.topic_tracking_reset:
+            raise api.ForbiddenError("Topic tracking reset is disabled.")
+        self._stores.statuses.reset_topics(name)
+
+    # ---- offsets -------------------------------------------------------------------------------------------------
+
+    def offsets(self, name: str) -> list[Position]:
+        """Committed positions."""
+        spec = self._spec(self._stored(name, f"Connector {name} not found"))
+        return self._in_order(name, lambda: self._hands.keeper.load(spec), "read")
+
+    def alter_offsets(self, name: str, positions: Sequence[Position] | None) -> str:
+        """Write positions, or forget all of them with None; answers the message to show."""
+        spec = self._spec(self._stored(name, f"Connector {name} not found"))
+        if not self._runner.ask(lambda machine: machine.tasks_are_gone(name), ASK_TIMEOUT_S):
+            raise api.BadRequestError(offsets.NOT_STOPPED.format(name=name))
+        if positions is not None and spec.kind is ev.Kind.SINK:
+            positions = offsets.sink_positions(positions)
+
+        def alter() -> None:
+            if self._grants.description(spec).capabilities.alter_offsets:
+                asked = positions
+                if asked is None:
+                    asked = [Position(p.partition, None) for p in self._hands.keeper.load(spec)]
+                self._hands.planner.alter_offsets(spec, int(time.time()), asked)
+            self._hands.keeper.alter(spec, positions)
+
+        self._in_order(name, alter, "alter")
+        return offsets.RESET if positions is None else offsets.ALTERED
+
+    def _in_order(self, name: str, act: Callable[[], T], verb: str) -> T:
+        """Run after every commit of the connector that is under way."""
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(act())
+            except Exception as error:
+                answer.set_exception(error)
+
+        self._hands.lanes.submit((name, "positions"), run)
+        try:
+            return answer.result(OFFSETS_TIMEOUT_S)
+        except FutureTimeoutError:
+            raise api.ApiError(f"Failed to {verb} the offsets of connector {name}: no answer in time") from None
+        except WherryError as error:
+            raise api.ApiError(f"Failed to {verb} the offsets of connector {name}: {error.message}") from error
+
+    # ---- plugins and the worker itself -----------------------------------------------------------------------------
+
+    def plugins(self, *, connectors_only: bool = True) -> list[api.PluginInfo]:
+        """Classes that can be used."""
+        return self._catalog.plugins(connectors_only=connectors_only)
+
+    def plugin_config(self, plugin: str) -> list[api.ConfigKeyInfo]:
+        """Definition of a class's keys."""
+        return self._catalog.plugin_config(plugin)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> api.ConfigInfos:
+        """Check a configuration."""
+        return self._catalog.validate(config, plugin=plugin)
+
+    def server_info(self) -> api.ServerInfo:
+        """Who this is."""
+        return api.ServerInfo(self._cluster_id)
+
+    def health(self) -> api.Health:
+        """Whether the machine's thread answers, and Spark is there."""
+        try:
+            self._runner.ask(lambda machine: machine.idle, HEALTH_TIMEOUT_S)
+        except FutureTimeoutError:
+            return api.Health(
+                "unhealthy", "Worker was unable to handle this request and may be unable to handle others."
+            )
+        spark = self._hands.spark
+        if spark.state == "starting":
+            return api.Health("starting", f"Worker is still starting up. {spark.message}")
+        if spark.state != "up":
+            return api.Health("unhealthy", f"Worker can't run tasks. {spark.message}")
+        return api.Health("healthy", "Worker has completed startup and is ready to handle requests.")
+
+    def leases(self) -> list[api.LeaseInfo]:
+        """Leases running now."""
+        return [
+            api.LeaseInfo(
+                lease.connector,
+                lease.task,
+                lease.generation,
+                figures.phase if figures else lease.phase.value,
+                lease.worker,
+                figures.started_ms if figures else 0,
+                () if lease.split is None else (lease.split,),
+                max(figures.records_read, figures.records_written) if figures else 0,
+                figures.lag if figures else None,
+            )
+            for lease in self._runner.ask(lambda machine: list(machine.leases()), ASK_TIMEOUT_S)
+            for figures in [self.figures.get(lease.id)]
+        ]
+
+    def sidecars(self) -> list[api.SidecarInfo]:
+        """Sidecars running now."""
+        try:
+            found = self._hands.hosts.sidecars()
+        except WherryError as error:
+            raise api.UnavailableError(error.message) from error
+        return [
+            api.SidecarInfo(
+                status.plugin,
+                status.connector,
+                status.generation,
+                status.pid,
+                status.endpoint,
+                status.rss_bytes,
+                status.cpu_ms / 1000,
+                {"instance_id": status.instance_id, "restarts": str(status.restarts)},
+            )
+            for status in found
+        ]
+
+    # ---- helpers -------------------------------------------------------------------------------------------------
+
+    def _stored(self, name: str, absent: str) -> StoredConnector:
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        if stored is None:
+            raise api.NotFoundError(absent)
+        return stored
+
+    def _want(self, name: str, target: api.TargetState) -> None:
+        self._stored(name, f"Unknown connector {name}")
+        self._stores.configs.put_target_state(name, target)
+        self._runner.post(ev.TargetSet(name, target))
+
+    def _post_put(self, stored: StoredConnector) -> None:
+        self._runner.post(ev.ConnectorPut(stored.name, self._spec(stored), stored.target_state))
+
+    def _spec(self, stored: StoredConnector) -> ev.ConnectorSpec:
+        plugin = self._registry.find(stored.config.get("connector.class", ""))
+        splits = False
+        if plugin is not None:
+            try:
+                splits = self._registry.description(plugin).capabilities.splits
+            except WherryError as error:
+                log.warning("The class of %s could not be asked what it can do: %s", stored.name, error)
+        return ev.ConnectorSpec(
+            stored.name,
+            _KINDS.get(plugin.role, ev.Kind.SOURCE) if plugin else ev.Kind.SOURCE,
+            dict(stored.config),
+            _tasks_max(stored.config),
+            splits,
+            restart_policy(self._worker),
+        )
+
+    def _info(self, stored: StoredConnector) -> api.ConnectorInfo:
+        kind = self._catalog.connector_type(stored.config)
+        return api.ConnectorInfo(stored.name, dict(stored.config), tuple(range(len(stored.tasks))), kind)
+
+    def _type(self, name: str) -> api.ConnectorType:
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        return api.ConnectorType.UNKNOWN if stored is None else self._catalog.connector_type(stored.config)
+
+    def _version(self, name: str) -> str | None:
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        plugin = None if stored is None else self._registry.find(stored.config.get("connector.class", ""))
+        return None if plugin is None else plugin.manifest.version
+
+    def _group(self, name: str) -> str:
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        return group_of(name, {} if stored is None else stored.config)
+
+    def _topic_used(self, connector: str, task: int, topic: str) -> None:
+        if self._worker.topic_tracking:
+            self._stores.statuses.add_topic(StoredTopic(topic, connector, task, int(time.time() * 1000)))
+
+    def _keep_config(self, name: str, values: Mapping[str, str]) -> None:
+        """A sidecar wants configuration kept, such as a rotated token: stored, and taken up at the next start."""
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        if stored is not None and values:
+            self._stores.configs.put_connector(name, {**stored.config, **values})
+
+
+def lease_times(worker: WorkerConfig) -> LeaseTimes:
+    """How long leases may be silent, from the worker's configuration."""
+    return LeaseTimes(
+        silence_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
+        drain_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
+        drain_grace_ms=500,
+    )
+
+
+def lease_timings(worker: WorkerConfig) -> LeaseTimings:
+    """What leases are told about time, from the worker's configuration."""
+    return LeaseTimings(
+        report_interval_ms=int(worker.parsed["wherry.lease.report.interval.ms"]),
+        commit_interval_ms=worker.offset_flush_interval_ms,
+        idle_park_ms=int(worker.parsed["wherry.idle.park.ms"]),
+        coordinator_timeout_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
+        drain_timeout_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
+    )
+
+
+def restart_policy(worker: WorkerConfig) -> ev.RestartPolicy:
+    """How failures are followed by restarts, from the worker's configuration."""
+    return ev.RestartPolicy(
+        enabled=bool(worker.parsed["wherry.restart.enabled"]),
+        restarts_max=int(worker.parsed["wherry.restart.max"]),
+        base_ms=int(worker.parsed["wherry.restart.base.ms"]),
+        delay_ms_max=int(worker.parsed["wherry.restart.delay.max.ms"]),
+    )
+
+
+def _tasks_max(config: Mapping[str, str]) -> int:
+    try:
+        return max(int(config.get("tasks.max", "1")), 1)
+    except ValueError:
+        return 1  # a check refused it before; a store may hold what was written by others
+
+
+def _own_host(worker_id: str) -> str:
+    return worker_id.rpartition(":")[0] or "127.0.0.1"
+
+
+def _task_status(status: StoredStatus, version: str | None) -> api.TaskStatus:
+    assert status.task is not None, "a task's status has its number"
+    return api.TaskStatus(status.task, status.state, status.worker_id, status.trace, version)
+
+
+def _restarting(before: api.ConnectorStateInfo, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo:
+    """The answer to a restart: what is restarted shows RESTARTING, its old trace stays."""
+    resting = (api.State.PAUSED, api.State.STOPPED)
+
+    def affected(state: api.State) -> bool:
+        return state is api.State.FAILED if only_failed else state not in resting
+
+    connector = before.connector
+    if affected(connector.state):
+        connector = api.ConnectorStatus(api.State.RESTARTING, connector.worker_id, connector.trace, connector.version)
+    tasks = tuple(
+        api.TaskStatus(task.id, api.State.RESTARTING, task.worker_id, task.trace, task.version)
+        if include_tasks and affected(task.state)
+        else task
+        for task in before.tasks
+    )
+    return api.ConnectorStateInfo(before.name, connector, tasks, before.type)
+
+
+_: type[api.Herder] = StandardHerder  # checked by mypy

@@ -1,0 +1,184 @@
+"""What the coordinator asks of Kafka: topics, end offsets, and the offsets of consumer groups.
+
+One admin client for all connectors, made at the first call (never at import: workers are forked). Every call has a
+deadline and raises a WherryError whose class says what happens next. A group's offsets are written without being a
+member of it, as an operator's tool would.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, Final
+
+from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError, WherryError, error_for
+from wherry.contract.position import TopicPartition
+
+CALL_TIMEOUT_S: Final = 10.0
+END_OFFSETS_PARTITIONS_MAX: Final = 100_000
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+_NO_OFFSET: Final = 0  # below zero librdkafka's markers begin: no offset was ever committed
+
+
+class KafkaAdmin:
+    """Talks to the cluster. Safe for use by several threads.
+
+    Args:
+        config: librdkafka's settings, with bootstrap.servers.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = dict(config)
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def topics(self) -> dict[str, int]:
+        """All topics but Kafka's internal ones, with their numbers of partitions."""
+        metadata = self._call("list topics", lambda: self._admin().list_topics(timeout=CALL_TIMEOUT_S))
+        return {
+            name: len(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if topic.error is None and name not in INTERNAL_TOPICS
+        }
+
+    def cluster_id(self) -> str:
+        """Id of the cluster."""
+        metadata = self._call("read the cluster's id", lambda: self._admin().list_topics(timeout=CALL_TIMEOUT_S))
+        return str(metadata.cluster_id or "")
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """End offsets; partitions that don't exist any more are left out."""
+        from confluent_kafka.admin import OffsetSpec
+
+        asked = {_native(partition): OffsetSpec.latest() for partition in partitions}
+        if not asked:
+            return {}
+        futures = self._call(
+            "list end offsets", lambda: self._admin().list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
+        )
+        found: dict[TopicPartition, int] = {}
+        failure: WherryError | None = None
+        for native, future in futures.items():
+            try:
+                found[_own(native)] = int(future.result(CALL_TIMEOUT_S).offset)
+            except Exception as error:
+                failure = _error("list end offsets", error)
+        if failure is not None and not found:
+            raise failure
+        return found
+
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition] | None = None
+    ) -> dict[TopicPartition, int]:
+        """Committed offsets of a group: of these partitions, or of all; those without one are left out."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        asked = None if partitions is None else [_native(partition) for partition in partitions]
+        if asked == []:
+            return {}
+        request = ConsumerGroupTopicPartitions(group, asked)
+
+        def ask() -> Any:
+            futures = self._admin().list_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
+            return futures[group].result(CALL_TIMEOUT_S)
+
+        answer = self._call(f"read the offsets of group {group}", ask)
+        return {
+            _own(native): int(native.offset)
+            for native in answer.topic_partitions
+            if native.error is None and native.offset >= _NO_OFFSET
+        }
+
+    def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write offsets of a group that has no live members."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        if not offsets:
+            return
+        request = ConsumerGroupTopicPartitions(group, [_native(p, offset) for p, offset in offsets.items()])
+
+        def ask() -> Any:
+            futures = self._admin().alter_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
+            return futures[group].result(CALL_TIMEOUT_S)
+
+        answer = self._call(f"commit offsets of group {group}", ask)
+        for native in answer.topic_partitions:
+            if native.error is not None:
+                raise _error(f"commit {native.topic}-{native.partition} of group {group}", native.error)
+
+    def group_members(self, group: str) -> list[str]:
+        """Hosts of the live members of a group, as Kafka tells them; empty when there is no such group."""
+
+        def ask() -> Any:
+            futures = self._admin().describe_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+            return futures[group].result(CALL_TIMEOUT_S)
+
+        try:
+            described = self._call(f"describe group {group}", ask)
+        except ConfigError:
+            return []  # GROUP_ID_NOT_FOUND
+        return [f"{member.client_id} on {str(member.host).lstrip('/')}" for member in described.members]
+
+    def delete_group(self, group: str) -> None:
+        """Forget a group with all its offsets; one that doesn't exist is fine."""
+
+        def ask() -> Any:
+            futures = self._admin().delete_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+            return futures[group].result(CALL_TIMEOUT_S)
+
+        try:
+            self._call(f"delete group {group}", ask)
+        except ConfigError:
+            return
+
+    def _admin(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                from confluent_kafka.admin import AdminClient
+
+                # librdkafka prints its connection troubles to stderr by itself; calls raise them here.
+                self._client = AdminClient({"log_level": 0, **self._config})
+            return self._client
+
+    def _call(self, what: str, ask: Any) -> Any:
+        try:
+            return ask()
+        except WherryError:
+            raise
+        except Exception as error:
+            raise _error(what, error) from error
+
+
+def _native(partition: TopicPartition, offset: int | None = None) -> Any:
+    from confluent_kafka import TopicPartition as Native
+
+    return (
+        Native(partition.topic, partition.partition)
+        if offset is None
+        else Native(partition.topic, partition.partition, offset)
+    )
+
+
+def _own(native: Any) -> TopicPartition:
+    return TopicPartition(native.topic, native.partition)
+
+
+def _error(what: str, error: Any) -> WherryError:
+    """Kafka's errors by class. `error` is a KafkaException, a KafkaError or anything a client raises."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+        error = error.args[0]
+    if not isinstance(error, KafkaError):
+        reason = "no answer in time" if isinstance(error, (FutureTimeoutError, TimeoutError)) else str(error)
+        return TransientError(f"Kafka could not {what}: {reason}.")
+    message = f"Kafka could not {what}: {error.str()}."
+    code = error.code()
+    if code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED) or "AUTHORIZATION" in error.name():
+        return AuthError(message)
+    if code in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID, KafkaError.TOPIC_EXCEPTION):
+        return ConfigError(message)
+    if code in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID):
+        message = f"Kafka could not {what}: the group has live members, so another worker still runs this connector."
+    return error_for(ErrorClass.TRANSIENT, message)

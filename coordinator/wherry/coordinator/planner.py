@@ -1,0 +1,259 @@
+"""What there is to do: asks a source's sidecar for its plan, Kafka for the partitions of a sink's topics.
+
+Blocks for as long as a sidecar takes, within a deadline; called in a lane of the connector's own. A source's sidecar is
+held between plans while it may have something to say (Watch, Events) or will soon be asked again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wherry.connector.v1 import plugin_pb2
+from wherry.contract import from_proto
+from wherry.contract.client import SidecarClient
+from wherry.contract.errors import ConfigError, ErrorClass, TransientError, WherryError
+from wherry.contract.plan import Plan
+from wherry.contract.position import Position, kafka_partition_json
+from wherry.coordinator import events as ev
+from wherry.coordinator.commits import group_of
+from wherry.coordinator.effects import CommitReport, LoadPlan
+from wherry.coordinator.grants import Grants
+from wherry.coordinator.hosts import Acquired, HostClient, quietly_release
+from wherry.coordinator.kafka import KafkaAdmin
+
+log = logging.getLogger(__name__)
+sidecar_log = logging.getLogger("wherry.sidecar")
+
+PLAN_TIMEOUT_S: Final = 25.0
+CALL_TIMEOUT_S: Final = 20.0
+HOLD_REPLAN_MS_MAX: Final = 60_000
+"""A sidecar that is asked again later than this is stopped meanwhile."""
+
+_LEVELS: Final = {
+    plugin_pb2.LOG_LEVEL_DEBUG: logging.DEBUG,
+    plugin_pb2.LOG_LEVEL_WARN: logging.WARNING,
+    plugin_pb2.LOG_LEVEL_ERROR: logging.ERROR,
+}
+
+
+@dataclass(slots=True)
+class _Held:
+    acquired: Acquired
+    holder: str
+    generation: int
+    client: SidecarClient
+    released: bool = False
+
+
+class Planner:
+    """Makes plans. Calls for one connector come one after another; different connectors at once.
+
+    Args:
+        hosts: Gives sidecars.
+        kafka: Tells topics and group members.
+        grants: Tells which sidecar a connector wants.
+        post: Takes PlanChanged and ConnectorFailed.
+        keep_config: Told of configuration a sidecar wants kept: connector, values.
+    """
+
+    def __init__(
+        self,
+        hosts: HostClient,
+        kafka: KafkaAdmin,
+        grants: Grants,
+        post: Callable[[ev.Event], None],
+        keep_config: Callable[[str, Mapping[str, str]], None],
+    ) -> None:
+        self._hosts = hosts
+        self._kafka = kafka
+        self._grants = grants
+        self._post = post
+        self._keep_config = keep_config
+        self._lock = threading.Lock()
+        self._held: dict[str, _Held] = {}
+
+    def plan(self, effect: LoadPlan, positions: Sequence[Position]) -> ev.SourcePlan | ev.SinkPlan:
+        """What there is to do from these positions.
+
+        Raises:
+            WherryError: It can't be told; the class says what happens next.
+        """
+        if effect.spec.kind is ev.Kind.SINK:
+            return ev.SinkPlan(self.sink_partitions(effect.spec, check_group=effect.first))
+        try:
+            return ev.SourcePlan(self._source_plan(effect, positions))
+        except TransientError:
+            # The sidecar may have died since the last plan: the host starts another one, once.
+            if not self.release(effect.connector):
+                raise
+            return ev.SourcePlan(self._source_plan(effect, positions))
+
+    def release(self, connector: str) -> bool:
+        """Let go of a connector's sidecar; False if none was held."""
+        with self._lock:
+            held = self._held.pop(connector, None)
+        if held is None:
+            return False
+        held.released = True
+        held.client.close()
+        quietly_release(self._hosts, held.acquired, held.holder)
+        return True
+
+    def on_delete(self, spec: ev.ConnectorSpec, generation: int) -> None:
+        """Tell a connector's sidecar that the connector was deleted; starts one if need be."""
+        held = self._hold(spec, generation)
+        try:
+            held.client.on_delete(spec.name, deadline_s=CALL_TIMEOUT_S)
+        finally:
+            self.release(spec.name)
+
+    def commit_tokens(self, effect: CommitReport) -> None:
+        """Have a two-phase sink apply what it staged; repeating it is harmless, so it comes before the positions."""
+        held = self._hold(effect.spec, effect.generation)
+        held.client.commit(effect.generation, effect.tokens, effect.positions, deadline_s=CALL_TIMEOUT_S)
+
+    def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
+        """Have the plugin check and carry out a change of offsets; False: it may keep others elsewhere."""
+        described = self._grants.description(spec)
+        sidecar = self._grants.sidecar(spec, generation)
+        holder = f"offsets-{spec.name}"
+        acquired = self._hosts.acquire(sidecar, holder)
+        try:
+            with SidecarClient(acquired.endpoint) as client:
+                return client.alter_offsets(
+                    described.role,
+                    spec.name,
+                    sidecar.class_name,
+                    dict(sidecar.config),
+                    positions,
+                    dict(sidecar.secrets),
+                    deadline_s=CALL_TIMEOUT_S,
+                )
+        finally:
+            quietly_release(self._hosts, acquired, holder)
+
+    # ---- sources -------------------------------------------------------------------------------------------------
+
+    def _source_plan(self, effect: LoadPlan, positions: Sequence[Position]) -> Plan:
+        held = self._hold(effect.spec, effect.generation)
+        plan = held.client.plan(
+            positions, effect.spec.tasks_max, effect.splits_active, effect.splits_max, deadline_s=PLAN_TIMEOUT_S
+        )
+        watched = self._grants.description(effect.spec).capabilities.watch
+        soon = 0 < plan.replan_after_ms <= HOLD_REPLAN_MS_MAX
+        # While leases run they keep the sidecar anyway; holding it then costs nothing.
+        if plan.complete or not (watched or soon or plan.tasks or plan.splits):
+            self.release(effect.connector)
+        return plan
+
+    def _hold(self, spec: ev.ConnectorSpec, generation: int) -> _Held:
+        with self._lock:
+            held = self._held.get(spec.name)
+        if held is not None and held.generation == generation:
+            return held
+        self.release(spec.name)
+        holder = f"plan-{spec.name}-{generation}"
+        acquired = self._hosts.acquire(self._grants.sidecar(spec, generation), holder)
+        held = _Held(acquired, holder, generation, SidecarClient(acquired.endpoint))
+        with self._lock:
+            self._held[spec.name] = held
+        self._listen(spec, held)
+        return held
+
+    def _listen(self, spec: ev.ConnectorSpec, held: _Held) -> None:
+        threads = [threading.Thread(target=self._follow_events, args=(spec.name, held), daemon=True)]
+        if self._grants.description(spec).capabilities.watch:
+            threads.append(threading.Thread(target=self._follow_watch, args=(spec.name, held), daemon=True))
+        for thread in threads:
+            thread.name = f"events-{spec.name}"
+            thread.start()
+
+    def _follow_events(self, connector: str, held: _Held) -> None:
+        try:
+            for event in held.client.events():
+                self._take(connector, event)
+        except (WherryError, ValueError) as error:
+            log.debug("Events of %s ended: %s", connector, error)
+
+    def _follow_watch(self, connector: str, held: _Held) -> None:
+        try:
+            for reason in held.client.watch():
+                self._post(ev.PlanChanged(connector, reason))
+        except (WherryError, ValueError) as error:
+            log.debug("Watch of %s ended: %s", connector, error)
+        if not held.released:
+            # Nobody is watching any more: the next plan begins a new watch.
+            with self._lock:
+                if self._held.get(connector) is held:
+                    del self._held[connector]
+            quietly_release(self._hosts, held.acquired, held.holder)
+            self._post(ev.PlanChanged(connector, "the sidecar ended"))
+
+    def _take(self, connector: str, event: plugin_pb2.EventsResponse) -> None:
+        match event.WhichOneof("event"):
+            case "log":
+                level = _LEVELS.get(event.log.level, logging.INFO)
+                fields = {"connector": connector, **{f"field_{k}": v for k, v in event.log.fields.items()}}
+                sidecar_log.log(level, "%s", event.log.message, extra=fields)
+            case "plan_changed":
+                self._post(ev.PlanChanged(connector, event.plan_changed.reason))
+            case "failed":
+                error_class = from_proto.known(ErrorClass, event.failed.error_class, ErrorClass.BUG)
+                self._post(ev.ConnectorFailed(connector, ev.Failure(error_class, event.failed.message)))
+            case "config_update":
+                self._keep_config(connector, dict(event.config_update.values))
+            case "rate_limited":
+                sidecar_log.warning("Rate limited: %s", event.rate_limited.message, extra={"connector": connector})
+            case _:
+                pass  # metrics have no reader yet
+
+    # ---- sinks ---------------------------------------------------------------------------------------------------
+
+    def sink_partitions(self, spec: ev.ConnectorSpec, *, check_group: bool = False) -> tuple[str, ...]:
+        """Partitions of a sink's topics that exist now, in order."""
+        if check_group:
+            self._refuse_live_members(spec)
+        return partitions_of(spec.config, self._kafka.topics())
+
+    def _refuse_live_members(self, spec: ev.ConnectorSpec) -> None:
+        group = group_of(spec.name, spec.config)
+        members = self._kafka.group_members(group)
+        if members:
+            raise TransientError(
+                f"Consumer group {group} has {len(members)} live member(s), {', '.join(sorted(members)[:3])}: another "
+                f"worker still runs the connector {spec.name}. Stop it there first; it starts here when they are gone."
+            )
+
+
+def partitions_of(config: Mapping[str, str], topics: Mapping[str, int]) -> tuple[str, ...]:
+    """Partitions of the topics that a sink's `topics` or `topics.regex` names, as compact JSON, in order.
+
+    Raises:
+        ConfigError: The regular expression isn't one.
+    """
+    regex = config.get("topics.regex", "").strip()
+    if regex:
+        try:
+            matches = re.compile(regex).fullmatch
+        except re.error as error:
+            raise ConfigError(
+                f"Invalid value {regex} for configuration topics.regex: {error}", key="topics.regex"
+            ) from error
+        names = [name for name in topics if matches(name)]
+    else:
+        names = [name.strip() for name in config.get("topics", "").split(",") if name.strip() in topics]
+    return tuple(
+        kafka_partition_json(name, partition) for name in sorted(set(names)) for partition in range(topics[name])
+    )
+
+
+def failure_of(error: Exception) -> ev.Failure:
+    """An exception as the machine takes it; one that nobody foresaw is a BUG."""
+    if isinstance(error, WherryError):
+        return ev.Failure(error.error_class, error.message)
+    return ev.Failure(ErrorClass.BUG, f"{type(error).__name__}: {error}")

@@ -1,0 +1,374 @@
+"""The Spark driver: a session in the background, leases as jobs, and word of what became of them.
+
+Decides how Spark is started and how a lease becomes a Spark task; never what is to run. Every lease is one task of a
+job that runs `wherry.worker.lease.run` by name inside a Python worker; leases that begin together are one job.
+Spark's own retry (`local[n,4]`) starts a lease again whose worker process died: the new attempt takes over through
+OpenLease, the other leases of the job go on. Only when a job as a whole has failed is the coordinator told that its
+leases are lost.
+
+Jobs are RDD jobs, not DataFrames: a lease returns one row, so Arrow and the SQL planner have nothing to do. Measured
+here, cold: first job 1.8 s instead of 5.8 s, JVM 277 MB instead of 400 MB; warm launch 80 ms instead of 120 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from wherry.contract.errors import ErrorClass
+from wherry.coordinator import events as ev
+from wherry.coordinator.dev.errors import JavaError
+from wherry.coordinator.dev.java import find_java
+
+log = logging.getLogger(__name__)
+
+SLOTS_DEFAULT: Final = 64
+TASK_ATTEMPTS_MAX: Final = 4
+RESTARTS_MAX: Final = 20
+RESTART_DELAY_S: Final = 2.0
+WARM_UP_AFTER_S: Final = 1.0
+STOP_TIMEOUT_S: Final = 2.0
+DAEMON_MODULE: Final = "wherry.worker.daemon"
+
+# One thread compiles, one collects: the JVM only schedules. Measured: session 9.2 s → 4.1 s, first job 5.5 s → 3.0 s.
+_JVM_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+
+_LOG4J: Final = """\
+status = error
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.console.type = Console
+appender.console.name = stderr
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p spark %c{{1}}: %m%n%ex{{2}}
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.python.name = org.apache.spark.api.python
+logger.python.level = off
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How Spark is started. `conf` are the user's own `spark.*` settings; they win."""
+
+    master: str = f"local[{SLOTS_DEFAULT},{TASK_ATTEMPTS_MAX}]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    run_directory: Path = Path("/tmp")  # noqa: S108 - only where nobody says otherwise, as in a test
+    log_level: str = "error"
+    name: str = "wherry"
+
+    @property
+    def local(self) -> bool:
+        """Whether workers run on this machine only."""
+        return self.master.startswith("local")
+
+
+@dataclass(slots=True)
+class _Job:
+    group: str
+    connector: str
+    leases: set[str]
+
+
+class SparkEngine:
+    """Runs leases. `post` receives EngineUp, EngineDown, LeaseEnded and LeaseLost, from several threads.
+
+    Args:
+        settings: How Spark is started.
+        post: Takes events; must not block.
+        entry: module:function that runs one lease inside the worker; gets the spec's bytes, answers a dict with
+            reason, error_class, message and trace.
+    """
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        post: Callable[[ev.Event], None],
+        *,
+        entry: str = "wherry.worker.lease:run",
+    ) -> None:
+        self.settings = settings
+        self._post = post
+        self._entry = entry
+        self._lock = threading.Lock()
+        self._context: Any = None
+        self._jobs: dict[str, _Job] = {}
+        self._job_number = 0
+        self._stopping = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self.state = "starting"
+        self.message = "Spark is starting."
+        self.started_s: float | None = None
+
+    def start(self) -> None:
+        """Start the session in the background; EngineUp or EngineDown says how it went."""
+        self._keeper = threading.Thread(target=self._keep, name="spark-session", daemon=True)
+        self._keeper.start()
+
+    def submit(self, connector: str, specs: Sequence[tuple[str, bytes]], description: str) -> None:
+        """Run leases, each given by id and spec, as one job. Returns at once; LeaseLost if it can't be done."""
+        with self._lock:
+            self._job_number += 1
+            job = _Job(f"wherry-{self._job_number}", connector, {lease for lease, _ in specs})
+            self._jobs[job.group] = job
+            context = self._context
+        if context is None:
+            self._finish(job, self.message)
+            return
+        thread = threading.Thread(
+            target=self._run,
+            args=(context, job, list(specs), description),
+            name=f"{job.group}-{connector}",
+            daemon=True,
+        )
+        thread.start()
+
+    def cancel(self, lease: str) -> None:
+        """End the process of a lease, as soon as no other lease of its job is wanted any more.
+
+        The worker itself stops when it is fenced or hears nothing of the coordinator; this frees its slot if it hangs.
+        """
+        with self._lock:
+            job = next((job for job in self._jobs.values() if lease in job.leases), None)
+            if job is None:
+                return
+            job.leases.discard(lease)
+            context = self._context
+            if job.leases or context is None:
+                return
+        threading.Thread(target=_cancel_group, args=(context, job.group), name="spark-cancel", daemon=True).start()
+
+    def ended(self, lease: str) -> None:
+        """The lease came to its end by its own word; its job may go on for others."""
+        with self._lock:
+            for job in self._jobs.values():
+                job.leases.discard(lease)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End the session and its JVM."""
+        self._stopping.set()
+        self.state, self.message = "stopped", "Spark has been stopped."
+        with self._lock:
+            context, self._context = self._context, None
+        if context is None:
+            return
+        process = getattr(context._gateway, "proc", None)
+        stopper = threading.Thread(target=_quietly, args=(context.stop,), name="spark-stop", daemon=True)
+        stopper.start()
+        stopper.join(timeout_s)
+        _end_jvm(context, process)
+
+    # ---- the session ---------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        for restart in range(RESTARTS_MAX):
+            if self._stopping.wait(RESTART_DELAY_S if restart else 0):
+                return
+            try:
+                context = self._open()
+            except JavaError as error:
+                self._down(ev.Failure(ErrorClass.CONFIG, str(error)), permanent=True)
+                return
+            except Exception as error:
+                self._down(ev.Failure(ErrorClass.TRANSIENT, _session_failure(error)), permanent=restart > 1)
+                continue
+            with self._lock:
+                self._context = context
+            if self._stopping.is_set():  # stop came while the session was starting
+                self.stop()
+                return
+            self._watch(context)
+            if self._stopping.is_set():
+                return
+            with self._lock:
+                self._context = None
+            self._down(ev.Failure(ErrorClass.TRANSIENT, "The Spark JVM has ended; it is started again."))
+            _forget_context()
+
+    def _open(self) -> Any:
+        java = find_java()
+        began = time.monotonic()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ["JAVA_HOME"] = str(java.executable.parent.parent)
+        from pyspark import SparkConf, SparkContext  # heavy, and only now needed
+
+        conf = SparkConf(loadDefaults=False)
+        for key, value in self._conf().items():
+            conf.set(key, value)
+        context = SparkContext(conf=conf)
+        self.started_s = time.monotonic() - began
+        return context
+
+    def _conf(self) -> dict[str, str]:
+        directory = self.settings.run_directory / "spark"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log4j = directory / "log4j2.properties"
+        log4j.write_text(_LOG4J.format(level=self.settings.log_level))
+        conf = {
+            "spark.master": self.settings.master,
+            "spark.app.name": self.settings.name,
+            "spark.driver.memory": "512m",
+            "spark.driver.extraJavaOptions": (
+                f"{_JVM_OPTIONS} -Djava.io.tmpdir={directory} -Dlog4j2.configurationFile=file:{log4j}"
+            ),
+            "spark.local.dir": str(directory),
+            "spark.scheduler.mode": "FAIR",
+            "spark.speculation": "false",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # Leases come and go for months: forget them soon.
+            "spark.ui.retainedJobs": "50",
+            "spark.ui.retainedStages": "50",
+            "spark.ui.retainedTasks": "500",
+            "spark.executor.processTreeMetrics.enabled": "false",
+        }
+        if self.settings.local:
+            conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if importlib.util.find_spec("wherry.worker") and importlib.util.find_spec(DAEMON_MODULE):
+            conf["spark.python.daemon.module"] = DAEMON_MODULE
+        own = dict(self.settings.conf)
+        options = own.pop("spark.driver.extraJavaOptions", "")
+        conf |= own
+        conf["spark.driver.extraJavaOptions"] = f"{conf['spark.driver.extraJavaOptions']} {options}".strip()
+        return conf
+
+    def _watch(self, context: Any) -> None:
+        """Tell that Spark is there, warm it up while nothing runs, and return when its JVM has ended."""
+        self.state, self.message = "up", "Spark is running."
+        log.info("Spark %s is up after %.1f s (%s)", context.version, self.started_s, self.settings.master)
+        self._post(ev.EngineUp())
+        process = getattr(context._gateway, "proc", None)
+        if not self._stopping.wait(WARM_UP_AFTER_S) and self._job_number == 0:
+            _quietly(lambda: _warm_up(context))
+        while not self._stopping.is_set():
+            if process is None:
+                self._stopping.wait(1.0)
+            elif process.poll() is not None:
+                return
+            else:
+                with contextlib.suppress(Exception):  # TimeoutExpired: it lives
+                    process.wait(0.5)
+
+    def _down(self, failure: ev.Failure, *, permanent: bool = False) -> None:
+        self.state, self.message = "failed", failure.message
+        log.error("%s", failure.message)
+        with self._lock:
+            self._jobs.clear()
+        self._post(ev.EngineDown(failure, permanent))
+
+    # ---- jobs ----------------------------------------------------------------------------------------------------
+
+    def _run(self, context: Any, job: _Job, specs: list[tuple[str, bytes]], description: str) -> None:
+        try:
+            # Thread-local in the JVM, too: PySpark pins a JVM thread to each Python thread.
+            context.setJobGroup(job.group, description, interruptOnCancel=True)
+            context.setLocalProperty("spark.scheduler.pool", job.connector)
+            rows = context.parallelize(specs, len(specs)).mapPartitions(_lease_runner(self._entry)).collect()
+        except Exception as error:
+            self._finish(job, _job_failure(error))
+            return
+        for lease, result in rows:
+            self._post(_ended(job.connector, lease, result))
+        self._finish(job, "The Spark task of the lease ended without a result.")
+
+    def _finish(self, job: _Job, message: str) -> None:
+        with self._lock:
+            self._jobs.pop(job.group, None)
+            lost, job.leases = job.leases, set()
+        for lease in sorted(lost):
+            self._post(ev.LeaseLost(job.connector, lease, message))
+
+
+def _lease_runner(entry: str) -> Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, dict[str, Any]]]]:
+    """The function that runs inside Spark's Python worker.
+
+    Nested, so that it travels by value: the worker imports `wherry.worker` and never the coordinator.
+    """
+    module, _, name = entry.partition(":")
+
+    def run_leases(specs: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        import importlib
+
+        run = getattr(importlib.import_module(module), name)
+        for lease, spec in specs:
+            yield lease, dict(run(bytes(spec)))
+
+    return run_leases
+
+
+def _ended(connector: str, lease: str, result: Mapping[str, Any]) -> ev.LeaseEnded:
+    """The result row as an event: it counts only if the lease's last word on its stream was lost."""
+    reasons = {1: ev.EndReason.DRAINED, 2: ev.EndReason.SPLITS_DONE, 3: ev.EndReason.IDLE, 5: ev.EndReason.FENCED}
+    reason = reasons.get(int(result.get("reason") or 0), ev.EndReason.FAILED)
+    failure = None
+    if reason is ev.EndReason.FAILED:
+        number = int(result.get("error_class") or ErrorClass.BUG)
+        error_class = ErrorClass(number) if number in set(ErrorClass) else ErrorClass.BUG
+        message = str(result.get("message") or "The lease failed without saying why.")
+        failure = ev.Failure(error_class, message, str(result.get("trace") or ""))
+    return ev.LeaseEnded(connector, lease, -1, reason, failure)
+
+
+def _warm_up(context: Any) -> None:
+    """Run an empty job: loads Spark's scheduler classes and forks the first worker while nobody waits."""
+    context.setJobGroup("wherry-warm-up", "warm-up", interruptOnCancel=True)
+    context.parallelize([0], 1).mapPartitions(lambda rows: rows).collect()
+
+
+def _cancel_group(context: Any, group: str) -> None:
+    _quietly(lambda: context.cancelJobGroup(group))
+
+
+def _quietly(act: Callable[[], Any]) -> None:
+    try:
+        act()
+    except Exception as error:
+        log.debug("Spark: %s", error)
+
+
+def _job_failure(error: Exception) -> str:
+    text = str(error)
+    if "cancelled" in text:
+        return "The Spark job of the lease was cancelled."
+    line = next((line.strip() for line in text.splitlines() if "Exception:" in line or "exited" in line), "")
+    return f"The Spark task of the lease failed: {line[:500] or type(error).__name__}."
+
+
+def _session_failure(error: Exception) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return f"Spark could not be started: {line[:500]}."
+
+
+def _end_jvm(context: Any, process: Any) -> None:
+    _quietly(context._gateway.shutdown)
+    _forget_context()
+    if process is None:
+        return
+    for end in (process.terminate, process.kill):
+        try:
+            process.wait(0.5)
+            return
+        except Exception:  # TimeoutExpired
+            _quietly(end)
+
+
+def _forget_context() -> None:
+    """Let a new JVM be started in this process: PySpark keeps its gateway in class attributes for ever."""
+    from pyspark import SparkContext
+
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None

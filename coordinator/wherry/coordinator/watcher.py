@@ -1,0 +1,168 @@
+"""The one watcher of all parked sink tasks, and of all sinks' topics.
+
+A parked task costs an entry here. A few times a second the end offsets of all parked partitions are listed in one call;
+a task is woken when records lie beyond what its group has committed. Now and then the topics are listed in one call; a
+sink whose topics have other partitions than when it was planned is planned anew.
+
+A control record (the end of a transaction) lies beyond the last committed record for ever. So a partition that was
+looked at by a lease which then went idle is quiet up to the end it had when that lease was woken.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from wherry.contract.errors import WherryError
+from wherry.contract.position import Position, TopicPartition, parse_kafka_position
+from wherry.coordinator import events as ev
+from wherry.coordinator.planner import partitions_of
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL_S: Final = 0.3
+TOPICS_INTERVAL_S: Final = 5.0
+FAILURE_WAIT_S_MAX: Final = 10.0
+
+
+@dataclass(slots=True)
+class _Parked:
+    connector: str
+    task: int
+    partitions: tuple[TopicPartition, ...]
+    committed: Mapping[TopicPartition, int] | None = None
+
+
+@dataclass(slots=True)
+class _Followed:
+    config: Mapping[str, str]
+    partitions: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Wakes parked tasks. Safe for use by several threads.
+
+    Args:
+        end_offsets: Lists end offsets.
+        committed: Committed offsets of a connector's group for partitions.
+        topics: Lists topics with their numbers of partitions.
+        post: Takes Woken and PlanChanged.
+    """
+
+    end_offsets: Callable[[Iterable[TopicPartition]], dict[TopicPartition, int]]
+    committed: Callable[[str, tuple[TopicPartition, ...]], Mapping[TopicPartition, int]]
+    topics: Callable[[], Mapping[str, int]]
+    post: Callable[[ev.Event], None]
+    look_interval_s: float = LOOK_INTERVAL_S
+    topics_interval_s: float = TOPICS_INTERVAL_S
+    _parked: dict[tuple[str, int], _Parked] = field(default_factory=dict)
+    _followed: dict[str, _Followed] = field(default_factory=dict)
+    _quiet_up_to: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _changed: threading.Event = field(default_factory=threading.Event)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name="watcher", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        self._changed.set()
+
+    def watch(self, connector: str, task: int, partitions: Iterable[str]) -> None:
+        """Wake this task when there is something in its partitions."""
+        own = tuple(parse_kafka_position(Position(partition, None))[0] for partition in partitions)
+        with self._lock:
+            self._parked[connector, task] = _Parked(connector, task, own)
+        self._changed.set()
+
+    def unwatch(self, connector: str, task: int) -> None:
+        """Forget a parked task."""
+        with self._lock:
+            self._parked.pop((connector, task), None)
+
+    def follow(self, connector: str, config: Mapping[str, str], partitions: tuple[str, ...]) -> None:
+        """Plan this sink anew when its topics have other partitions than these."""
+        with self._lock:
+            self._followed[connector] = _Followed(config, partitions)
+        self._changed.set()
+
+    def forget(self, connector: str) -> None:
+        """Forget a connector altogether."""
+        with self._lock:
+            self._followed.pop(connector, None)
+            self._parked = {key: parked for key, parked in self._parked.items() if key[0] != connector}
+            self._quiet_up_to = {key: end for key, end in self._quiet_up_to.items() if key[0] != connector}
+
+    def look(self) -> int:
+        """Look at all parked tasks once; returns how many were woken."""
+        with self._lock:
+            parked = list(self._parked.values())
+        if not parked:
+            return 0
+        ends = self.end_offsets({partition for task in parked for partition in task.partitions})
+        return sum(self._look_at(task, ends) for task in parked)
+
+    def look_at_topics(self) -> None:
+        """Compare the topics of all sinks with what was planned."""
+        with self._lock:
+            followed = list(self._followed.items())
+        if not followed:
+            return
+        topics = self.topics()
+        for connector, sink in followed:
+            if partitions_of(sink.config, topics) != sink.partitions:
+                self.post(ev.PlanChanged(connector, "topics or partitions changed"))
+
+    def _look_at(self, task: _Parked, ends: Mapping[TopicPartition, int]) -> bool:
+        if task.committed is None:
+            task.committed = self.committed(task.connector, task.partitions)
+        behind = [
+            partition
+            for partition in task.partitions
+            if ends.get(partition, 0)
+            > max(task.committed.get(partition, 0), self._quiet_up_to.get((task.connector, partition), 0))
+        ]
+        if not behind:
+            return False
+        with self._lock:
+            if self._parked.pop((task.connector, task.task), None) is None:
+                return False
+            for partition in behind:
+                self._quiet_up_to[task.connector, partition] = ends[partition]
+        self.post(ev.Woken(task.connector, task.task))
+        return True
+
+    def _run(self) -> None:
+        topics_due_s = 0.0
+        failures = 0
+        while not self._stopping.is_set():
+            with self._lock:
+                idle = not self._parked and not self._followed
+                parked = bool(self._parked)
+            if idle:
+                self._changed.wait(self.topics_interval_s)
+                self._changed.clear()
+                continue
+            try:
+                self.look()
+                if time.monotonic() >= topics_due_s:
+                    topics_due_s = time.monotonic() + self.topics_interval_s
+                    self.look_at_topics()
+                failures = 0
+            except WherryError as error:
+                failures += 1
+                if failures == 1:
+                    log.warning("Parked tasks can't be watched: %s", error)
+            except Exception:
+                failures += 1
+                log.exception("Parked tasks can't be watched")
+            wait_s = self.look_interval_s if parked else min(self.topics_interval_s, 1.0)
+            self._stopping.wait(min(wait_s * 2**failures, FAILURE_WAIT_S_MAX) if failures else wait_s)
