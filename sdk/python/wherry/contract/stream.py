@@ -49,6 +49,8 @@ class SidecarStream(Generic[_Request, _Received]):
     _method: ClassVar[str]
     _request_type: ClassVar[Any]
     _response_type: ClassVar[Any]
+    # Whether frames come back; field 2 of a response is a frame then, and something else otherwise.
+    _brings_frames: ClassVar[bool] = True
 
     def __init__(self, channel: grpc.Channel, opening: _Request, peer: str) -> None:
         self._peer = f"{self._method.rsplit('/', 1)[1]} of the sidecar at {peer}"
@@ -63,7 +65,9 @@ class SidecarStream(Generic[_Request, _Received]):
         call = channel.stream_stream(
             self._method,
             request_serializer=wire.serializer,
-            response_deserializer=wire.deserializer(self._response_type.FromString),
+            response_deserializer=(
+                wire.deserializer(self._response_type.FromString) if self._brings_frames else self._response_type.FromString
+            ),
         )
         self._call = call(self._requests(), metadata=trace.metadata())
         threading.Thread(target=self._receive_all, name=f"receive {self._method}", daemon=True).start()
@@ -189,6 +193,7 @@ class WriteStream(SidecarStream[sink_pb2.WriteRequest, sink_pb2.WriteResponse]):
     _method = "/wherry.connector.v1.SinkService/Write"
     _request_type = sink_pb2.WriteRequest
     _response_type = sink_pb2.WriteResponse
+    _brings_frames = False
 
 
 class ApplyStream(SidecarStream[transform_pb2.ApplyRequest, transform_pb2.ApplyResponse]):
