@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wherry.conformance.failure import UsageError
-from wherry.conformance.launcher import command_from, command_of
+from wherry.conformance.launcher import build, command_from, command_of
 from wherry.contract.manifest import Manifest
 
 
@@ -27,18 +27,23 @@ def test_a_relative_program_is_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_built(tmp_path: Path) -> None:
-    command_of(manifest(tmp_path, ("bin/x",), (sys.executable, "-c", "open('built', 'w')")))
+    build(command_of(manifest(tmp_path, ("bin/x",), (sys.executable, "-c", "open('built', 'w')"))))
     assert (tmp_path / "built").exists()
 
 
 def test_a_missing_program_that_nothing_builds_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no bin/x, and its manifest no build command"):
-        command_of(manifest(tmp_path, ("bin/x",)))
+    with pytest.raises(UsageError, match="there is no such program, and nothing builds it"):
+        build(command_of(manifest(tmp_path, ("bin/x",))))
 
 
 def test_a_build_that_fails_is_told_with_its_output(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"can't be built with .*: no compiler"):
-        command_of(manifest(tmp_path, ("bin/x",), (sys.executable, "-c", "raise SystemExit('no compiler')")))
+        build(command_of(manifest(tmp_path, ("bin/x",), (sys.executable, "-c", "raise SystemExit('no compiler')"))))
+
+
+def test_the_source_of_a_project_is_on_the_path(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    assert command_of(manifest(tmp_path, ("python", "-m", "x"))).variables["PYTHONPATH"].startswith(f"{tmp_path}/src")
 
 
 def test_a_plugin_that_is_attached_to_has_nothing_to_start(tmp_path: Path) -> None:

@@ -40,58 +40,64 @@ class Command:
         argv: Command line.
         directory: Working directory.
         variables: Environment variables of its own.
+        build: Command line that makes the program when it is missing; None when nothing does.
     """
 
     argv: tuple[str, ...]
     directory: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    build: tuple[str, ...] | None = None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no such program."""
+        return shutil.which(self.argv[0]) is None
 
 
 def command_of(manifest: Manifest, *, python: str | None = None) -> Command:
-    """Returns the command line of a manifest, and builds what it needs.
+    """Returns the command line of a manifest. Nothing is built or started.
 
     Args:
         manifest: Manifest of the plugin.
         python: Interpreter that stands for "python"; None means this one.
 
     Raises:
-        UsageError: The manifest starts nothing, or its build failed.
+        UsageError: The manifest starts nothing.
     """
     if manifest.run is None:
         raise UsageError(f"{manifest.name} is attached to and not run; give the command line after --.")
     program = manifest.run[0]
+    variables = dict(manifest.environment.variables)
     if program == "python":
         program = python or sys.executable
+        source = manifest.directory / "src"
+        if source.is_dir():
+            # A project is tested as it lies there, installed or not.
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(source), os.environ.get("PYTHONPATH"))))
     elif "/" in program and not Path(program).is_absolute():
         program = str(manifest.directory / program)
-    if not Path(program).exists() and shutil.which(program) is None:
-        build(manifest)
-    return Command((program, *manifest.run[1:]), manifest.directory, manifest.environment.variables)
+    return Command((program, *manifest.run[1:]), manifest.directory, variables, manifest.build)
 
 
-def build(manifest: Manifest) -> None:
-    """Runs the manifest's build command.
+def build(command: Command) -> None:
+    """Makes a program that is missing; does nothing when it is there.
 
     Raises:
-        UsageError: There is none, or it failed.
+        UsageError: It can't be built.
     """
-    if manifest.build is None:
-        raise UsageError(
-            f"{manifest.directory} has no {(manifest.run or ('',))[0]}, and its manifest no build command."
-        )
+    if not command.missing:
+        return
+    if command.build is None:
+        raise UsageError(f"{command.argv[0]} can't be started: there is no such program, and nothing builds it.")
+    told = f"{command.argv[0]} can't be built with {' '.join(command.build)}"
     try:
         done = subprocess.run(
-            manifest.build,
-            cwd=manifest.directory,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_DEADLINE_S,
-            check=False,
+            command.build, cwd=command.directory, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"{manifest.name} can't be built with {' '.join(manifest.build)}: {error}.") from error
+        raise UsageError(f"{told}: {error}.") from error
     if done.returncode:
-        raise UsageError(f"{manifest.name} can't be built with {' '.join(manifest.build)}: {done.stderr.strip()}")
+        raise UsageError(f"{told}: {done.stderr.strip()}")
 
 
 class Process:

@@ -106,7 +106,7 @@ class Target:
 
         Raises:
             ConfigError: The manifest is wrong.
-            UsageError: The subject file is wrong, or the plugin can't be built.
+            UsageError: The subject file is wrong.
         """
         manifest = Manifest.load(directory)
         read = Subject.load(subject or manifest.directory / SUBJECT_NAME)

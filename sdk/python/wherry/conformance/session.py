@@ -11,7 +11,7 @@ from typing import Any, Final
 import grpc
 
 from wherry.conformance.failure import Failure
-from wherry.conformance.launcher import Command, Process
+from wherry.conformance.launcher import Command, Process, build
 from wherry.conformance.wire import Wire
 from wherry.connector.v1 import plugin_pb2
 from wherry.contract.limits import MESSAGE_BYTES_MAX, REVISION_MAX, REVISION_MIN, Limits
@@ -79,8 +79,10 @@ class Session:
 
         Raises:
             Failure: It doesn't come up.
+            UsageError: It can't be built.
         """
         self.stop(kill=True)
+        build(self._command)
         process = Process(self._command)
         self._process = process
         try:

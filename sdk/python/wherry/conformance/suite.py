@@ -27,7 +27,7 @@ def conformance_suite(directory: str | os.PathLike[str], *, skip: tuple[str, ...
 
     Raises:
         ConfigError: The manifest is wrong.
-        UsageError: The subject file is wrong, or the plugin can't be built.
+        UsageError: The subject file is wrong.
     """
     import pytest  # the light installation has none
 
@@ -42,7 +42,8 @@ def conformance_suite(directory: str | os.PathLike[str], *, skip: tuple[str, ...
 
     class Suite:
         @pytest.fixture(scope="class")
-        def conformance_runner(self) -> Iterator[Runner]:
+        @classmethod
+        def conformance_runner(cls) -> Iterator[Runner]:
             runner = Runner(target)
             yield runner
             runner.close()
