@@ -102,7 +102,7 @@ class Coordinator:
     def _stub(self) -> lease_pb2_grpc.LeaseServiceStub:
         if self._channel is None:
             self._channel = rpc.channel(self._endpoints[self._turn % len(self._endpoints)])
-        return lease_pb2_grpc.LeaseServiceStub(self._channel)
+        return lease_pb2_grpc.LeaseServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
 
 def usable_endpoints(endpoints: Sequence[str]) -> list[str]:

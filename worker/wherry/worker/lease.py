@@ -43,8 +43,8 @@ def run(spec_bytes: bytes) -> dict[str, Any]:
         spec_bytes: A serialized LeaseSpec.
 
     Returns:
-        lease_id, connector, reason (number of EndReason), error_class (number, 0 for none), message, and whether the
-        coordinator was `told` through the Progress stream.
+        lease_id, connector, reason (number of EndReason), error_class (number, 0 for none), message, trace, and whether
+        the coordinator was `told` through the Progress stream.
     """
     spec = lease_pb2.LeaseSpec()
     outcome, told = Outcome(EndReason.FAILED), False
@@ -63,6 +63,7 @@ def run(spec_bytes: bytes) -> dict[str, Any]:
         "reason": int(outcome.reason),
         "error_class": int(outcome.error_class or 0),
         "message": outcome.message,
+        "trace": outcome.trace,
         "told": told,
     }
 
@@ -138,7 +139,7 @@ class Lease:
             return EndReason.SPLITS_DONE
         endpoints = self._sidecars.acquire(grant.sidecars, interrupted=lambda: self._signals.interrupted)
         self._progress.use_sidecars(self._sidecars.pids)
-        built = pipeline.build(grant, endpoints, self._progress)
+        built = pipeline.build(grant, endpoints, lookup=self._progress.query)
         try:
             return pump.run(built, self._policy, self._signals, self._progress)
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -101,7 +102,7 @@ class Sidecars:
     def _stub(self) -> host_pb2_grpc.HostServiceStub:
         if self._channel is None:
             self._channel = rpc.channel(self._endpoint or own_host_endpoint())
-        return host_pb2_grpc.HostServiceStub(self._channel)
+        return host_pb2_grpc.HostServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
 
 def own_host_endpoint() -> str:
@@ -139,8 +140,6 @@ def _start_host(socket_path: Path, executor_pid: int) -> None:
 
 
 def _is_served(path: Path) -> bool:
-    import socket
-
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

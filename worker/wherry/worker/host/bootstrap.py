@@ -222,7 +222,7 @@ def configure(instance: Instance, spec: lease_pb2.SidecarSpec, deadline: Deadlin
         config=spec.config,
         secrets=spec.secrets,
     )
-    stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)
+    stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)  # type: ignore[no-untyped-call]  # generated
     _call(stub.Configure, request, instance.process, f"{instance.what} to be configured", deadline)
 
 
@@ -298,7 +298,7 @@ def _hello(
         ),
         instance_id=instance_id,
     )
-    stub = plugin_pb2_grpc.PluginServiceStub(channel)
+    stub = plugin_pb2_grpc.PluginServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
     answer: plugin_pb2.HelloResponse = _call(stub.Hello, request, process, f"Hello of {what}", deadline)
     if instance_id and answer.instance_id != instance_id:
         raise ConnectorBugError(

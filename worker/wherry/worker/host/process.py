@@ -168,7 +168,7 @@ class ProcessLoop:
         self._selector = selectors.DefaultSelector()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._wake_fd, selectors.EVENT_READ, self._drain_wake)
-        self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._running: dict[int, SidecarProcess] = {}
         # Pipes that rest, with what reads them.
         self._resting: dict[int, Callable[[], object]] = {}
@@ -239,7 +239,7 @@ class ProcessLoop:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._warden.wait(CLOSE_TIMEOUT_S)
 
-    def _post(self, action: Callable[[], None]) -> None:
+    def _post(self, action: Callable[[], object]) -> None:
         self._todo.put(action)
         os.eventfd_write(self._wake_fd, 1)
 

@@ -130,7 +130,8 @@ class HostServer:
             maximum_concurrent_rpcs=THREADS_MAX,
             options=rpc.server_options(),
         )
-        host_pb2_grpc.add_HostServiceServicer_to_server(Host(self._supervisor, self._hub), self._server)
+        service = Host(self._supervisor, self._hub)
+        host_pb2_grpc.add_HostServiceServicer_to_server(service, self._server)  # type: ignore[no-untyped-call]  # generated
         self._server.add_insecure_port(f"unix://{socket_path}")
         self._server.start()
 

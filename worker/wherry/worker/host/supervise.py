@@ -43,7 +43,9 @@ HOUSEKEEPING_S: Final = 0.5
 STOP_DEADLINE_S: Final = 5.0
 # What is left of a stop's time after the Stop call: SIGTERM, then SIGKILL.
 TERM_GRACE_S: Final = 1.5
-SHUTDOWN_DEADLINE_S: Final = 2.5
+# When the host itself ends, the coordinator gives it two seconds in all.
+SHUTDOWN_DEADLINE_S: Final = 1.2
+SHUTDOWN_TERM_GRACE_S: Final = 0.4
 
 CRASH_WINDOW_S: Final = 60.0
 # Pause before a start, by the crashes within the window; one crash more and it is given up until some are forgotten.
@@ -185,7 +187,7 @@ class Supervisor:
     def close(self, deadline_s: float = SHUTDOWN_DEADLINE_S) -> None:
         """Stop every sidecar."""
         self._closing.set()
-        self._stop_all(self._all(), deadline_s)
+        self._stop_all(self._all(), deadline_s, SHUTDOWN_TERM_GRACE_S)
         self._housekeeper.join(HOUSEKEEPING_S * 2)
 
     # Acquiring.
@@ -404,17 +406,19 @@ class Supervisor:
         """Stop a sidecar without waiting for it."""
         threading.Thread(target=self._stop, args=(entry, deadline_s), daemon=True).start()
 
-    def _stop_all(self, entries: list[Entry], deadline_s: float) -> int:
+    def _stop_all(self, entries: list[Entry], deadline_s: float, grace_s: float = TERM_GRACE_S) -> int:
         """Stop sidecars at the same time and wait for all; return how many there were."""
-        stoppers = [threading.Thread(target=self._stop, args=(entry, deadline_s), daemon=True) for entry in entries]
+        stoppers = [
+            threading.Thread(target=self._stop, args=(entry, deadline_s, grace_s), daemon=True) for entry in entries
+        ]
         for stopper in stoppers:
             stopper.start()
-        deadline = Deadline.after(deadline_s + TERM_GRACE_S)
+        deadline = Deadline.after(deadline_s + grace_s)
         for stopper in stoppers:
             stopper.join(deadline.left_s)
         return len(stoppers)
 
-    def _stop(self, entry: Entry, deadline_s: float) -> None:
+    def _stop(self, entry: Entry, deadline_s: float, grace_s: float = TERM_GRACE_S) -> None:
         with entry.changed:
             if entry.gone or entry.state is State.STOPPING:
                 return
@@ -425,9 +429,9 @@ class Supervisor:
                 process.told_to_end = True
             # An attached or remote one is not ours to stop: its streams end with its users.
             if instance is not None and instance.process is not None:
-                _ask_to_stop(instance, max(deadline_s - TERM_GRACE_S, 0.1))
+                _ask_to_stop(instance, max(deadline_s - grace_s, 0.1))
             if process is not None:
-                _end_process(process, TERM_GRACE_S)
+                _end_process(process, grace_s)
             if instance is not None:
                 _tidy(instance)
         finally:
@@ -485,7 +489,7 @@ def _crash_pause_s(entry: Entry, now: float) -> float:
 
 
 def _ask_to_stop(instance: Instance, deadline_s: float) -> None:
-    stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)
+    stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)  # type: ignore[no-untyped-call]  # generated
     try:
         stub.Stop(plugin_pb2.StopRequest(deadline_ms=int(deadline_s * 1000)), timeout=deadline_s)
     except grpc.RpcError as error:
