@@ -13,6 +13,7 @@ here, cold: first job 1.8 s instead of 5.8 s, JVM 277 MB instead of 400 MB; warm
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -303,8 +304,7 @@ class SparkEngine:
 @contextlib.contextmanager
 def _jvm_output_logged() -> Iterator[None]:
     """Have the JVM's stderr arrive as log records: PySpark gives it ours, and it begins with lines nobody needs."""
-    from pyspark import java_gateway
-
+    java_gateway: Any = importlib.import_module("pyspark.java_gateway")
     plain = java_gateway.Popen
 
     def piped(*arguments: Any, **options: Any) -> Any:
