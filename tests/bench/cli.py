@@ -45,6 +45,9 @@ def main(argv: list[str] | None = None) -> int:
     except (BenchError, DevServerError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("bench: stopped; what was measured until then is kept", file=sys.stderr)
+        return 130
     finally:
         if arguments.json and reports:
             arguments.json.write_text(json.dumps(reports, indent=2) + "\n")

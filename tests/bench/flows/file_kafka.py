@@ -94,7 +94,7 @@ FLOW = Flow(
     summary="a file of 200 B lines into one partition, FileStreamSource on both, same producer settings",
     figures=FIGURES,
     records=2_000_000,
-    warm_up_records=300_000,
+    warm_up_records=1_000_000,
     settings=WorkerSettings(extra={f"producer.{key}": value for key, value in PRODUCER.items()}),
     run_once=run_once,
 )

@@ -153,7 +153,7 @@ FLOW = Flow(
     summary="200 B JSON records, 2 partitions, 2 tasks, into a PostgreSQL table without index",
     figures=FIGURES,
     records=1_000_000,
-    warm_up_records=200_000,
+    warm_up_records=500_000,
     settings=WorkerSettings(),
     run_once=run_once,
 )
