@@ -1,0 +1,70 @@
+"""The author's API: a connector is a class of these, its process one call of `serve`. See sdk/python/README.md."""
+
+from __future__ import annotations
+
+from wherry.contract.batch import HEADERS_TYPE, JSON_TYPE, TIMESTAMP_TYPE, RowError
+from wherry.contract.client import Target
+from wherry.contract.config import Secret
+from wherry.contract.description import SinkClass, SourceClass
+from wherry.contract.errors import (
+    AuthError,
+    ConfigError,
+    ConnectorBugError,
+    ErrorClass,
+    FencedError,
+    OffsetLostError,
+    RecordRejectedError,
+    SchemaError,
+    ThrottledError,
+    TransientError,
+    WherryError,
+)
+from wherry.contract.position import Position
+from wherry.sdk.config import Config, key
+from wherry.sdk.plan import Offsets, Plan, Split, Task, Work
+from wherry.sdk.plugin import Context, Findings
+from wherry.sdk.records import Batch, CaughtUp, Mark, Record
+from wherry.sdk.serve import serve
+from wherry.sdk.sink import Flushed, Sink, SinkTask
+from wherry.sdk.source import Source
+
+__all__ = [
+    "HEADERS_TYPE",
+    "JSON_TYPE",
+    "TIMESTAMP_TYPE",
+    "AuthError",
+    "Batch",
+    "CaughtUp",
+    "Config",
+    "ConfigError",
+    "ConnectorBugError",
+    "Context",
+    "ErrorClass",
+    "FencedError",
+    "Findings",
+    "Flushed",
+    "Mark",
+    "OffsetLostError",
+    "Offsets",
+    "Plan",
+    "Position",
+    "Record",
+    "RecordRejectedError",
+    "RowError",
+    "SchemaError",
+    "Secret",
+    "Sink",
+    "SinkClass",
+    "SinkTask",
+    "Source",
+    "SourceClass",
+    "Split",
+    "Target",
+    "Task",
+    "ThrottledError",
+    "TransientError",
+    "WherryError",
+    "Work",
+    "key",
+    "serve",
+]
