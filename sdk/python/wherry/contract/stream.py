@@ -49,6 +49,7 @@ class SidecarStream(Generic[_Request, _Received]):
     _method: ClassVar[str]
     _request_type: ClassVar[Any]
     _response_type: ClassVar[Any]
+    _late_sends_matter: ClassVar[bool] = True
     # Whether frames come back; field 2 of a response is a frame then, and something else otherwise.
     _brings_frames: ClassVar[bool] = True
 
@@ -76,9 +77,12 @@ class SidecarStream(Generic[_Request, _Received]):
         """Sends a message or a frame, in the order of the calls; it returns as soon as the message is queued.
 
         Raises:
-            WherryError: The stream has ended, or nothing was sent for a minute.
+            WherryError: The stream has ended, or nothing was sent for a minute. A Read stream that has ended well is no
+                error: what the engine says (credit, committed) may cross with the sidecar's `end`.
         """
         if self._ended:
+            if self._error is None and not self._late_sends_matter:
+                return
             raise self._error or TransientError(f"{self._peer} has ended.", reason="STREAM_ENDED")
         try:
             self._outgoing.put(message, timeout=_SEND_TIMEOUT_S)
@@ -185,6 +189,7 @@ class ReadStream(SidecarStream[source_pb2.ReadRequest, source_pb2.ReadResponse])
     _method = "/wherry.connector.v1.SourceService/Read"
     _request_type = source_pb2.ReadRequest
     _response_type = source_pb2.ReadResponse
+    _late_sends_matter = False
 
 
 class WriteStream(SidecarStream[sink_pb2.WriteRequest, sink_pb2.WriteResponse]):

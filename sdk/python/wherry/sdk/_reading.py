@@ -159,6 +159,7 @@ class Reading:
         self._drain_by: float | None = None
         self._gone = False
         self._abandoned = False
+        self._exhausted = False
         self._answers: dict[int, list[Position]] = {}
         self._query_id = 0
         self._queries: deque[source_pb2.ReadResponse] = deque()
@@ -206,6 +207,7 @@ class Reading:
                 yield source_pb2.ReadResponse(end=source_pb2.ReadEnd(complete=item is _DONE))
                 return
             if item is _DONE:
+                self._exhausted = True
                 # A task that has nothing more for good stays, caught up, until it is drained.
                 item = CaughtUp()
             if isinstance(item, CaughtUp):
@@ -245,8 +247,8 @@ class Reading:
         return self._gathered_batch()
 
     def _must_end(self) -> bool:
-        """Whether a drain has run out of time."""
-        return self._drain_by is not None and time.monotonic() >= self._drain_by
+        """Whether a drain has nothing to wait for, or no time."""
+        return self._drain_by is not None and (self._exhausted or time.monotonic() >= self._drain_by)
 
     def _gathered_rows(self) -> contract.Batch | list[contract.Batch]:
         """Takes rows, marks and row errors from the queue: all that are there, and under load those that follow."""
