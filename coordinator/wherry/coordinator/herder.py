@@ -140,6 +140,10 @@ class StandardHerder:
         for stored in self._stores.configs.snapshot().connectors.values():
             self._post_put(stored)
 
+    def know_cluster(self, cluster_id: str) -> None:
+        """Take the id of the Kafka cluster, which is not known before a broker answers."""
+        self._cluster_id = cluster_id
+
     def close(self, timeout_s: float = 5.0) -> bool:
         """Drain all leases, commit, and stop all parts; False if a lease had to be cut off."""
         deadline = time.monotonic() + timeout_s

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
+from opentelemetry.trace import SpanKind
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from wherry.contract import trace
 from wherry.coordinator.api import ApiError, Herder
 from wherry.coordinator.rest import connectors, loggers, offsets, plugins, root, tasks, wherry_v1
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.headers import HeaderRules
-from wherry.coordinator.rest.routing import Call, Match, Router, check_media_types, parse_query
+from wherry.coordinator.rest.routing import Call, Match, Route, Router, check_media_types, parse_query
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -105,8 +107,16 @@ class App:
         deadline_s = HEALTH_DEADLINE_S if match.route.path == "/health" else REQUEST_DEADLINE_S
         with anyio.fail_after(deadline_s):
             return await anyio.to_thread.run_sync(
-                match.route.handler, call, limiter=self._limiter, abandon_on_cancel=True
+                _traced, match.route, call, limiter=self._limiter, abandon_on_cancel=True
             )
+
+
+def _traced(route: Route, call: Call) -> Response:
+    attributes = {"http.request.method": route.method, "http.route": route.path}
+    if "connector" in call.path:
+        attributes["connect.connector.name"] = call.path["connector"]
+    with trace.span(f"{route.method} {route.path}", kind=SpanKind.SERVER, attributes=attributes):
+        return route.handler(call)
 
 
 async def _read_body(request: Request) -> bytes:
