@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from wherry_filestream.text import java_double, java_text, texts_of
 
 
@@ -52,7 +53,10 @@ def test_schemaless_values_print_as_java_maps_and_lists(value: Any, text: str) -
 
 
 def test_a_struct_leaves_its_null_fields_out() -> None:
-    column = pa.array([{"a": 1, "b": None, "c": [1.5]}], pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.list_(pa.float64()))]))
+    column = pa.array(
+        [{"a": 1, "b": None, "c": [1.5]}],
+        pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.list_(pa.float64()))]),
+    )
     assert texts_of(column) == ["Struct{a=1,c=[1.5]}"]
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from wherry_spooldir.formats import BadFileError, Format, compression_of, format_of
 from wherry_spooldir.readers import CsvDialect, csv_columns, read_avro, read_csv, read_json_lines, read_parquet
 from wherry_spooldir.splits import Range, ranges
@@ -108,9 +109,15 @@ def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("split_bytes", [1, 100, 1_000, 4_000, 1 << 20])
 def test_avro_blocks_are_read_once_each(tmp_path: Path, split_bytes: int) -> None:
     path = tmp_path / "a.avro"
-    schema = {"type": "record", "name": "r", "fields": [{"name": "i", "type": "long"}, {"name": "s", "type": ["null", "string"]}]}
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "i", "type": "long"}, {"name": "s", "type": ["null", "string"]}],
+    }
     with path.open("wb") as file:
-        fastavro.writer(file, schema, [{"i": i, "s": None if i % 3 else "x" * 20} for i in range(2000)], sync_interval=500)
+        fastavro.writer(
+            file, schema, [{"i": i, "s": None if i % 3 else "x" * 20} for i in range(2000)], sync_interval=500
+        )
     parts = ranges(path, Format.AVRO, split_bytes=split_bytes, quote=None)
     found = [row["i"] for part in parts for batch in read_avro(path, part) for row in batch.to_pylist()]
     assert found == list(range(2000))
@@ -121,7 +128,9 @@ def test_parquet_is_cut_at_row_groups(tmp_path: Path) -> None:
     pq.write_table(pa.table({"i": list(range(1000))}), path, row_group_size=100)
     parts = ranges(path, Format.PARQUET, split_bytes=1, quote=None)
     assert len(parts) == 10
-    assert [row["i"] for part in parts for batch in read_parquet(path, part) for row in batch.to_pylist()] == list(range(1000))
+    assert [row["i"] for part in parts for batch in read_parquet(path, part) for row in batch.to_pylist()] == list(
+        range(1000)
+    )
 
 
 @pytest.mark.parametrize("kind", [Format.AVRO, Format.PARQUET])
@@ -133,7 +142,9 @@ def test_a_file_that_is_something_else_is_bad(tmp_path: Path, kind: Format) -> N
         list(read_avro(path, part))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("a.csv", "csv"), ("a.jsonl.gz", "json"), ("b.AVRO", "avro"), ("c.parquet", "parquet")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.csv", "csv"), ("a.jsonl.gz", "json"), ("b.AVRO", "avro"), ("c.parquet", "parquet")]
+)
 def test_the_name_tells_the_format(name: str, kind: str) -> None:
     assert format_of(Path(name), "auto").value == kind
 

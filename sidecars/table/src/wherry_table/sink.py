@@ -1,0 +1,145 @@
+"""The table sink: one table for each topic in a DuckDB or SQLite file, with positions in the same transaction."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wherry.contract.batch import RowError
+from wherry.contract.description import SinkClass
+from wherry.contract.errors import ConnectorBugError
+from wherry.contract.position import Position, compact_json
+from wherry.sdk import Batch, Config, Sink, SinkTask, key
+from wherry_table.files import POSITIONS, TableFile, open_file, quoted
+from wherry_table.rows import rows_of
+
+SUFFIXES_OF_SQLITE = (".sqlite", ".sqlite3", ".db")
+
+
+class TableConfig(Config):
+    """Keys of this connector."""
+
+    database: str = key(doc="File that holds the tables; made if it isn't there.", importance="high", non_empty=True)
+    format: str = key(
+        default="auto",
+        doc="Kind of file; auto goes by its name: .sqlite, .sqlite3 and .db are SQLite, others DuckDB.",
+        one_of=("auto", "duckdb", "sqlite"),
+    )
+    table_name_format: str = key(default="${topic}", doc="Name of the table; ${topic} stands for the topic.")
+
+
+class _Shared:
+    """The one connection to a file that all tasks of the process use in turn."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.file: TableFile | None = None
+        self.users = 0
+
+
+_shared = _Shared()
+
+
+class TableSink(Sink[TableConfig]):
+    """Writes records into tables of a DuckDB or SQLite file, exactly once."""
+
+    class_name = "wherry.table.TableSink"
+    aliases = ("TableSink", "Table")
+    sink_class = SinkClass.TRANSACTIONAL
+    _is_open = False
+
+    @classmethod
+    def validate(cls, config: TableConfig, connect: bool) -> Mapping[str, str]:
+        """The file's folder must be there."""
+        path = Path(config.database)
+        if not path.is_absolute():
+            return {"database": f"{path} is not an absolute path; a sidecar has no working directory of yours."}
+        if not path.parent.is_dir():
+            return {"database": f"There is no folder {path.parent}; create it, or name another file."}
+        return {}
+
+    def open(self, task: SinkTask) -> Iterable[Position]:
+        """Opens the file and tells the positions in it."""
+        self._pipeline = task.pipeline
+        with _shared.lock:
+            if _shared.file is None:
+                _shared.file = open_file(self.config.database, self._kind)
+            _shared.users += 1
+            self._is_open = True
+            stored = _shared.file.execute(
+                f"SELECT partition, position FROM {POSITIONS} WHERE pipeline = ?", (self._pipeline,)
+            )
+        mine = {compact_json(partition) for partition in task.partitions}
+        return [Position(partition, position) for partition, position in stored if partition in mine]
+
+    def write_batch(self, batch: Batch) -> list[RowError]:
+        """Writes rows and positions in one transaction."""
+        errors: list[RowError] = []
+        with _shared.lock:
+            file = self._file()
+            with file.transaction():
+                for topic, first, part in _by_topic(batch):
+                    rows = rows_of(part, first)
+                    errors += rows.errors
+                    if rows.columns.num_rows:
+                        self._insert(file, self.config.table_name_format.replace("${topic}", topic), rows.columns)
+                for position in {mark.position.partition: mark.position for mark in batch.marks}.values():
+                    file.execute(
+                        f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?, ?, ?)",
+                        (self._pipeline, position.partition, position.offset),
+                    )
+        return errors
+
+    def close(self) -> None:
+        """The last task closes the file, so that others can read it."""
+        with _shared.lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            _shared.users -= 1
+            if _shared.users == 0 and _shared.file is not None:
+                _shared.file.close()
+                _shared.file = None
+
+    @property
+    def _kind(self) -> str:
+        if self.config.format != "auto":
+            return self.config.format
+        return "sqlite" if Path(self.config.database).suffix.lower() in SUFFIXES_OF_SQLITE else "duckdb"
+
+    def _file(self) -> TableFile:
+        if _shared.file is None:
+            raise ConnectorBugError("The file was closed while a task was writing.")
+        return _shared.file
+
+    def _insert(self, file: TableFile, table: str, rows: pa.RecordBatch) -> None:
+        known = file.columns(table)
+        columns = [f"{quoted(field.name)} {file.type_of(field.type)}" for field in rows.schema]
+        if not known:
+            file.execute(f"CREATE TABLE {quoted(table)} ({', '.join(columns)})")
+        else:
+            for name, column in zip(rows.schema.names, columns, strict=True):
+                if name not in known:
+                    file.execute(f"ALTER TABLE {quoted(table)} ADD COLUMN {column}")
+        file.insert(table, rows)
+
+
+def _by_topic(batch: Batch) -> Iterator[tuple[str, int, Batch]]:
+    """Runs of rows of one topic."""
+    if batch.num_rows == 0:
+        return
+    if batch.constants.topic is not None:
+        yield batch.constants.topic, 0, batch
+        return
+    topics = batch.column("topic")
+    if topics is None:
+        raise ConnectorBugError("The records have no topic, so no table can be named.")
+    runs = pc.run_end_encode(topics.cast(pa.string()))
+    start = 0
+    for topic, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield topic, start, Batch.of(batch.slice(start, end - start))
+        start = end
