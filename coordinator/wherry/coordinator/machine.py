@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
 from wherry.coordinator.api import State
-from wherry.coordinator.book import Book, Surroundings
+from wherry.coordinator.book import Book
 from wherry.coordinator.connector import ConnectorState
+from wherry.coordinator.handout import Surroundings
 from wherry.coordinator.lease import Lease, LeaseTimes
 
 
@@ -76,7 +77,7 @@ class Machine:
     @property
     def idle(self) -> bool:
         """Whether no lease is live."""
-        return not any(book.leases for book in self._books.values())
+        return not any(book.handout.leases for book in self._books.values())
 
     def connectors(self) -> list[str]:
         """Names of all connectors."""
@@ -85,7 +86,7 @@ class Machine:
     def leases(self) -> Iterator[Lease]:
         """All live leases."""
         for book in self._books.values():
-            yield from book.leases.values()
+            yield from book.handout.leases.values()
 
     def book(self, connector: str) -> Book | None:
         """What is kept of a connector; for looking only."""
@@ -103,7 +104,7 @@ class Machine:
     def tasks_are_gone(self, connector: str) -> bool:
         """Whether a connector is STOPPED with no task left, so that its offsets may be altered."""
         book = self._books.get(connector)
-        return book is not None and book.connector.state is ConnectorState.STOPPED and not book.tasks
+        return book is not None and book.connector.state is ConnectorState.STOPPED and not book.handout.tasks
 
     def _one(self, event: ev.ConnectorEvent, now_ms: int) -> list[fx.Effect]:
         book = self._books.get(event.connector)
@@ -120,12 +121,12 @@ class Machine:
         """A new connector, also in place of one that is still being deleted: that one's leases are fenced."""
         effects: list[fx.Effect] = []
         if old is not None:
-            for lease in old.leases.values():
+            for lease in old.handout.leases.values():
                 effects += [
                     fx.FenceLease(old.name, lease.id, lease.generation),
                     fx.CancelLease(old.name, lease.id),
                 ]
-            effects.append(fx.CleanUpDeleted(old.name, old.spec, old.generation))
+            effects.append(fx.CleanUpDeleted(old.name, old.spec, old.handout.generation))
         book = self._books[event.connector] = Book(event, self._around)
         return effects + self._settled(book, now_ms)
 
