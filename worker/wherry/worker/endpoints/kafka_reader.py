@@ -11,14 +11,15 @@ constants where they are consecutive.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import confluent_kafka
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from wherry.contract.batch import HEADERS_TYPE, TIMESTAMP_TYPE, Batch, Constants, Mark
+from wherry.contract.batch import Batch, Constants, Mark
 from wherry.contract.errors import ConfigError
 from wherry.contract.position import (
     Position,
@@ -27,19 +28,19 @@ from wherry.contract.position import (
     kafka_position,
     parse_kafka_position,
 )
+from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
 from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize
 
 # Messages of one batch that are consumed at once; a larger batch takes several calls.
 CONSUME_MAX: Final = 20_000
-CLOSE_TIMEOUT_S: Final = 2.0
-# Bytes a record costs beside key and value: timestamp, offset, lengths.
-_ROW_OVERHEAD: Final = 24
+# Rows that a run of one partition must have to become a batch of its own; shorter ones share a batch.
+RUN_ROWS_MIN: Final = 500
 
 _value, _key, _headers = Message.value, Message.key, Message.headers
 _offset, _partition, _topic = Message.offset, Message.partition, Message.topic
-_error, _timestamp, _length = Message.error, Message.timestamp, Message.__len__
+_error, _timestamp = Message.error, Message.timestamp
 
 
 class KafkaReader:
@@ -54,6 +55,8 @@ class KafkaReader:
         # Offset at which an end was met; a record read since then has a higher one.
         self._ends: dict[TopicPartition, int] = {}
         self._names = {tp: kafka_partition_json(tp.topic, tp.partition) for tp in self._next}
+        topics = {partition.topic for partition in self._next}
+        self._only_topic = topics.pop() if len(topics) == 1 else ""
         self._paused: frozenset[str] = frozenset()
         self._ready: deque[Batch] = deque()
         self._draining = False
@@ -177,7 +180,6 @@ class KafkaReader:
             messages += self._clean(more)
             if len(more) < asked:
                 break
-        self._size.saw(len(messages), sum(map(_length, messages)) + _ROW_OVERHEAD * len(messages))
         return messages
 
     def _clean(self, messages: list[Any]) -> list[Any]:
@@ -201,52 +203,52 @@ class KafkaReader:
         return kept
 
     def _batches(self, messages: list[Any]) -> list[Batch]:
-        """Makes one batch of each run of messages of one topic."""
-        topics = list(map(_topic, messages))
-        first = topics[0]
-        if topics.count(first) == len(topics):
-            return [self._batch(first, messages)]
-        batches, start = [], 0
-        for index in range(1, len(topics) + 1):
-            if index == len(topics) or topics[index] != topics[start]:
-                batches.append(self._batch(topics[start], messages[start:index]))
-                start = index
-        return batches
+        """Makes batches of one topic each, and of one partition each where runs are long."""
+        if not self._only_topic:
+            topics = list(map(_topic, messages))
+            return [
+                batch
+                for start, end in _runs(np.array(topics))
+                for batch in self._topic_batches(topics[start], messages[start:end])
+            ]
+        return self._topic_batches(self._only_topic, messages)
 
-    def _batch(self, topic: str, messages: list[Any]) -> Batch:
+    def _topic_batches(self, topic: str, messages: list[Any]) -> list[Batch]:
+        partitions = np.fromiter(map(_partition, messages), np.int32, len(messages))
+        runs = _runs(partitions)
+        if len(runs) > 1 and len(messages) < len(runs) * RUN_ROWS_MIN:
+            return [self._batch(topic, messages, partitions)]
+        return [self._batch(topic, messages[start:end], partitions[start:end]) for start, end in runs]
+
+    def _batch(self, topic: str, messages: list[Any], partitions: Any) -> Batch:
         rows = len(messages)
-        partitions, offsets = list(map(_partition, messages)), list(map(_offset, messages))
-        columns: dict[str, pa.Array] = {"value": pa.array(list(map(_value, messages)), pa.binary())}
+        offsets = np.fromiter(map(_offset, messages), np.int64, rows)
+        columns: dict[str, pa.Array] = {"value": binary_array(list(map(_value, messages)))}
         keys = list(map(_key, messages))
         if keys.count(None) != rows:
-            columns["key"] = pa.array(keys, pa.binary())
+            columns["key"] = binary_array(keys)
         headers = list(map(_headers, messages))
         if headers.count(None) != rows:
             columns["headers"] = headers_array(headers)
-        times = [time[1] for time in map(_timestamp, messages)]
-        timestamps = pa.array(times, pa.int64())
-        if min(times) < 0:
-            timestamps = pa.array([time if time >= 0 else None for time in times], pa.int64())
-        columns["timestamp"] = timestamps.cast(TIMESTAMP_TYPE)
-
-        constants = Constants(topic=topic)
-        first = partitions[0]
-        if partitions.count(first) == rows:
+        columns["timestamp"] = timestamp_array(list(map(_timestamp, messages)))
+        if (partitions == partitions[0]).all():
+            partition = int(partitions[0])
             # Offsets of one partition rise, so that a span as long as the run has no gap.
             dense = offsets[-1] - offsets[0] == rows - 1
-            constants = Constants(topic, first, offsets[0] if dense else None)
+            constants = Constants(topic, partition, int(offsets[0]) if dense else None)
             if not dense:
-                columns["offset"] = pa.array(offsets, pa.int64())
-            marks = (self._mark(topic, first, offsets[-1], rows),)
+                columns["offset"] = pa.array(offsets)
+            marks = (self._mark(topic, partition, int(offsets[-1]), rows),)
         else:
-            columns["partition"] = pa.array(partitions, pa.int32())
-            columns["offset"] = pa.array(offsets, pa.int64())
-            last = {partition: row for row, partition in enumerate(partitions)}
+            constants = Constants(topic=topic)
+            columns["partition"], columns["offset"] = pa.array(partitions), pa.array(offsets)
+            last = dict(zip(partitions.tolist(), range(rows), strict=True))
             marks = tuple(
-                self._mark(topic, partition, offsets[row], row + 1)
+                self._mark(topic, partition, int(offsets[row]), row + 1)
                 for partition, row in sorted(last.items(), key=lambda item: item[1])
             )
         records = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        self._size.saw(rows, records.nbytes)
         return Batch(records, constants, marks)
 
     def _mark(self, topic: str, partition: int, offset: int, rows: int) -> Mark:
@@ -255,20 +257,7 @@ class KafkaReader:
         return Mark(rows, kafka_position(topic, partition, offset + 1))
 
 
-def headers_array(headers: Sequence[list[tuple[str, bytes | None]] | None]) -> pa.Array:
-    """Makes a column of HEADERS_TYPE from the headers of messages; None means none."""
-    offsets, names, values, total = [0], [], [], 0
-    for pairs in headers:
-        for name, value in pairs or ():
-            names.append(name)
-            values.append(value)
-        total += len(pairs or ())
-        offsets.append(total)
-    fields = [HEADERS_TYPE.value_type.field(0), HEADERS_TYPE.value_type.field(1)]
-    structs = pa.StructArray.from_arrays([pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=fields)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=HEADERS_TYPE)
-
-
-def starting_positions(positions: Mapping[str, Position], partitions: Sequence[str]) -> list[Position]:
-    """Returns a position for each partition (compact JSON): the stored one, or none."""
-    return [positions.get(partition) or Position(partition, None) for partition in partitions]
+def _runs(values: Any) -> list[tuple[int, int]]:
+    """Returns start and end of each run of equal values."""
+    edges = (np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()
+    return list(zip([0, *edges], [*edges, len(values)], strict=True))

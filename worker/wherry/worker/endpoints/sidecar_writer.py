@@ -3,8 +3,8 @@
 An ack returns credit and may name rows that failed; it says nothing about durability. Only `flushed` does, and its
 numbers must add up: rows in = rows written + failed + filtered, or the sidecar has lost some.
 
-What was sent is kept until the flush after it where a failed row has to be found again: whole for a dead letter queue,
-otherwise only where it came from. When that grows too large an early flush is asked for.
+What was sent is kept until the flush after it when failed rows are wanted with their bytes (a dead letter queue); when
+that grows too large an early flush is asked for. Otherwise it is kept until its ack, to tell where a row came from.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Final
-
-import pyarrow as pa
 
 from wherry.connector.v1 import common_pb2, sink_pb2
 from wherry.contract import from_proto
@@ -103,9 +101,9 @@ class SidecarWriter:
         self._credit_bytes -= size
         self._unacked[seq] = size
         self._rows += batch.num_rows
-        kept = raw if self._keep_raw else _whereabouts(raw)
-        self._retained[seq] = kept
-        self._retained_bytes += kept.nbytes
+        self._retained[seq] = raw
+        if self._keep_raw:
+            self._retained_bytes += raw.nbytes
 
     def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
         """See `Writer.flush`."""
@@ -232,13 +230,15 @@ class SidecarWriter:
         self._credit_frames += 1
         self._credit_bytes += size
         self._note(ack.seq, ack.row_errors)
+        if not self._keep_raw:
+            del self._retained[ack.seq]
 
     def _note(self, seq: int, errors: Sequence[common_pb2.RowError]) -> None:
         if not errors:
             return
         raw = self._retained.get(seq)
         for error in errors:
-            if raw is None or error.row >= raw.num_rows:
+            if (self._keep_raw and raw is None) or (raw is not None and error.row >= raw.num_rows):
                 raise ConnectorBugError(f"The sidecar says that row {error.row} of frame {seq} failed; there is none.")
             self._failed.append(FailedRow(raw, error.row, from_proto.row_error(error)))
 
@@ -266,14 +266,3 @@ class SidecarWriter:
             rows_filtered=int(flushed.rows_filtered),
             token=flushed.token,
         )
-
-
-def _whereabouts(raw: Batch) -> Batch:
-    """Returns a batch without its contents: only where the rows came from."""
-    columns = {"value": pa.nulls(raw.num_rows)}
-    for name in ("topic", "partition", "offset", "timestamp"):
-        column = raw.stored(name)
-        if column is not None:
-            columns[name] = column
-    records = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    return Batch(records, raw.constants)
