@@ -8,36 +8,24 @@ already served is fenced; a sidecar that nobody holds, or whose last holder has 
 from __future__ import annotations
 
 import hashlib
-import logging
-import signal
 import threading
 import time
 import uuid
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-import grpc
-
-from wherry.connector.v1 import plugin_pb2, plugin_pb2_grpc
 from wherry.contract.errors import ConnectorBugError, FencedError, ThrottledError, TransientError, WherryError
 from wherry.contract.manifest import Manifest
 from wherry.control.v1 import host_pb2, lease_pb2
-from wherry.worker.host import bootstrap
+from wherry.worker.host import bootstrap, ending
 from wherry.worker.host.bootstrap import Deadline, Instance
+from wherry.worker.host.entry import Entry, Key, State
 from wherry.worker.host.logs import EventHub, SidecarEvent
 from wherry.worker.host.makers import EnvironmentMaker
 from wherry.worker.host.process import Exit, ProcessLoop, SidecarProcess
 
 SIDECARS_MAX: Final = 512
 HOLDERS_MAX: Final = 1024
-# Between one use and the next of the same work (plan, then lease; a lease that is taken over) it is kept warm.
-LINGER_S: Final = 3.0
-# A plugin that is only asked to describe itself is not kept longer than this, whoever forgot to release it.
-PLUGIN_AGE_MAX_S: Final = 600.0
 HOUSEKEEPING_S: Final = 0.5
 
 STOP_DEADLINE_S: Final = 5.0
@@ -46,59 +34,6 @@ TERM_GRACE_S: Final = 1.5
 # When the host itself ends, the coordinator gives it two seconds in all.
 SHUTDOWN_DEADLINE_S: Final = 1.2
 SHUTDOWN_TERM_GRACE_S: Final = 0.4
-
-CRASH_WINDOW_S: Final = 60.0
-# Pause before a start, by the crashes within the window; one crash more and it is given up until some are forgotten.
-CRASH_PAUSES_S: Final = (0.0, 0.0, 0.2, 0.5, 1.0, 2.0)
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What one sidecar process serves. A plugin that is not configured has a folder only."""
-
-    connector: str
-    generation: int
-    class_name: str
-    directory: str
-
-    @property
-    def is_plugin(self) -> bool:
-        """Whether it is a plugin that is not configured."""
-        return not self.connector
-
-
-class State(Enum):
-    """Where an entry stands."""
-
-    DOWN = auto()
-    STARTING = auto()
-    READY = auto()
-    STOPPING = auto()
-
-
-@dataclass(slots=True)
-class Entry:
-    """One sidecar: its state, its users and its history. `changed` guards all of it."""
-
-    key: Key
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    state: State = State.DOWN
-    instance: Instance | None = None
-    process: SidecarProcess | None = None
-    config_digest: str = ""
-    # Of each user, how to stop watching its process.
-    holders: dict[str, Callable[[], None]] = field(default_factory=dict)
-    # Ids of the last processes: a user that saw an earlier one may still release it.
-    instance_ids: deque[str] = field(default_factory=lambda: deque(maxlen=16))
-    crashes: deque[float] = field(default_factory=deque)
-    crash_message: str = ""
-    starts: int = 0
-    free_since_s: float = 0.0
-    born_s: float = field(default_factory=time.monotonic)
-    # Removed from the table: whoever has waited for it must look it up again.
-    gone: bool = False
 
 
 class Supervisor:
@@ -223,7 +158,7 @@ class Supervisor:
                 if entry.state is State.READY and entry.instance is not None:
                     return entry.instance
                 if entry.state is State.DOWN:
-                    pause_s = _crash_pause_s(entry, time.monotonic())
+                    pause_s = entry.crashes.pause_s(entry.name, time.monotonic())
                     if pause_s <= 0:
                         entry.state = State.STARTING
                         entry.config_digest = ""
@@ -254,7 +189,7 @@ class Supervisor:
                 entry.starts += 1
             entry.changed.notify_all()
         if stopped:
-            _end(instance, TERM_GRACE_S)
+            ending.end(instance, TERM_GRACE_S)
             raise TransientError(f"{what} was stopped while it was starting")
         if dead:
             instance.channel.close()
@@ -338,7 +273,7 @@ class Supervisor:
                     raise TransientError("the sidecar host is being stopped")
                 if len(self._entries) >= SIDECARS_MAX:
                     raise ThrottledError(f"{SIDECARS_MAX} sidecars run on this machine already, which is the most")
-                entry = self._entries[key] = Entry(key)
+                entry = self._entries[key] = Entry(key, born_s=time.monotonic())
             return entry
 
     def _all(self) -> list[Entry]:
@@ -382,14 +317,14 @@ class Supervisor:
         instance = None
         with entry.changed:
             if not process.told_to_end:
-                _note_crash(entry, outcome.message)
+                entry.crashes.note(outcome.message, time.monotonic())
             if entry.process is process:
                 instance, entry.instance, entry.process = entry.instance, None, None
                 if entry.state is State.READY:
                     entry.state = State.DOWN
             entry.changed.notify_all()
         if instance is not None:
-            _tidy(instance)
+            ending.tidy(instance)
 
     def _on_detached(self, entry: Entry, instance: Instance) -> None:
         """Called by the process loop when an attached sidecar has ended."""
@@ -400,7 +335,7 @@ class Supervisor:
             if entry.state is State.READY:
                 entry.state = State.DOWN
             entry.changed.notify_all()
-        _tidy(instance)
+        ending.tidy(instance)
 
     def _stop_later(self, entry: Entry, deadline_s: float) -> None:
         """Stop a sidecar without waiting for it."""
@@ -429,11 +364,11 @@ class Supervisor:
                 process.told_to_end = True
             # An attached or remote one is not ours to stop: its streams end with its users.
             if instance is not None and instance.process is not None:
-                _ask_to_stop(instance, max(deadline_s - grace_s, 0.1))
+                ending.ask_to_stop(instance, max(deadline_s - grace_s, 0.1))
             if process is not None:
-                _end_process(process, grace_s)
+                ending.end_process(process, grace_s)
             if instance is not None:
-                _tidy(instance)
+                ending.tidy(instance)
         finally:
             self._remove(entry)
             with entry.changed:
@@ -449,74 +384,10 @@ class Supervisor:
         while not self._closing.wait(HOUSEKEEPING_S):
             now = time.monotonic()
             for entry in self._all():
-                if _is_over(entry, now):
+                with entry.changed:
+                    over = entry.is_over(now)
+                if over:
                     self._stop_later(entry, STOP_DEADLINE_S)
-
-
-def _is_over(entry: Entry, now: float) -> bool:
-    with entry.changed:
-        if entry.state not in (State.READY, State.DOWN):
-            return False
-        if entry.key.is_plugin and now - entry.born_s > PLUGIN_AGE_MAX_S:
-            return True
-        if entry.holders or now - entry.free_since_s < LINGER_S:
-            return False
-        # The memory of crashes outlives the process, or a crash loop would be forgotten with each user that gives up.
-        return entry.state is State.READY or not entry.crashes or now - entry.crashes[-1] > CRASH_WINDOW_S
-
-
-def _note_crash(entry: Entry, message: str) -> None:
-    entry.crashes.append(time.monotonic())
-    entry.crash_message = message
-
-
-def _crash_pause_s(entry: Entry, now: float) -> float:
-    """Return how long to wait before the next start.
-
-    Raises:
-        ConnectorBugError: It has crashed too often.
-    """
-    while entry.crashes and now - entry.crashes[0] > CRASH_WINDOW_S:
-        entry.crashes.popleft()
-    count = len(entry.crashes)
-    if count >= len(CRASH_PAUSES_S):
-        again_s = entry.crashes[0] + CRASH_WINDOW_S - now
-        raise ConnectorBugError(
-            f"the sidecar of {entry.key.connector or entry.key.directory} failed {count} times within "
-            f"{CRASH_WINDOW_S:g} s and is not started again for {again_s:.0f} s; the last time it {entry.crash_message}"
-        )
-    return entry.crashes[-1] + CRASH_PAUSES_S[count] - now if count else 0.0
-
-
-def _ask_to_stop(instance: Instance, deadline_s: float) -> None:
-    stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)  # type: ignore[no-untyped-call]  # generated
-    try:
-        stub.Stop(plugin_pb2.StopRequest(deadline_ms=int(deadline_s * 1000)), timeout=deadline_s)
-    except grpc.RpcError as error:
-        # It is going to be ended anyway; whoever reads the log should know that it was not in good order.
-        _log.debug("%s did not stop when asked: %s", instance.what, error.code())
-
-
-def _end(instance: Instance, grace_s: float) -> None:
-    if instance.process is not None:
-        _end_process(instance.process, grace_s)
-    _tidy(instance)
-
-
-def _end_process(process: SidecarProcess, grace_s: float) -> None:
-    process.told_to_end = True
-    process.signal(signal.SIGTERM)
-    if not process.ended.wait(grace_s):
-        process.signal(signal.SIGKILL, f"it did not end within {grace_s:g} s of being told to")
-        process.ended.wait(grace_s)
-
-
-def _tidy(instance: Instance) -> None:
-    instance.channel.close()
-    if instance.relay is not None:
-        instance.relay.close()
-    if instance.socket_path is not None:
-        instance.socket_path.unlink(missing_ok=True)
 
 
 def _digest(spec: lease_pb2.SidecarSpec) -> str:
