@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ class Reader:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "a.txt"
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.txt"
 
 
 def test_lines_come_as_they_are_written_and_positions_count_bytes(path: Path) -> None:

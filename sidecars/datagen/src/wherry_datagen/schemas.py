@@ -160,10 +160,10 @@ def _value(name: str, kind: str, how: Mapping[str, Any]) -> Generator:
     if kind == "timestamp":
         return Instants(int(how.get("start", EPOCH_MS)), int(how.get("step", 1_000)))
     if kind in ("string", "bytes"):
-        low, high = _length(how.get("length"))
+        shortest, longest = _length(how.get("length"))
         if "max" in how:
             return Numbered(str(how.get("prefix", "")), int(how.get("min", 0)), int(how["max"]))
-        return Texts(arrow, low, high, str(how.get("prefix", "")))
+        return Texts(arrow, shortest, longest, str(how.get("prefix", "")))
     if how.get("sequence"):
         return Sequenced(arrow, int(how.get("start", 0)), int(how.get("step", 1)))
     low, high = BOUNDS.get(kind, (0.0, 1.0))

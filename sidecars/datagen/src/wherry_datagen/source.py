@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -56,7 +56,7 @@ class DatagenSource(Source[DatagenConfig]):
     """Makes records up, the same ones for the same seed, at any rate."""
 
     class_name = "wherry.datagen.DatagenSource"
-    aliases = ("DatagenSource", "Datagen")
+    aliases: ClassVar[Sequence[str]] = ("DatagenSource", "Datagen")
     parkable = False
 
     @classmethod

@@ -59,7 +59,7 @@ class ConfluentConfig(Config):
     auto_evolve: bool = key(default=False, doc="Whether to add missing columns.", group="DDL Support")
     quote_sql_identifiers: str = key(
         default="always",
-        doc="always: names keep their case; never: PostgreSQL folds them to lower case. They are quoted safely in both.",
+        doc="always: names keep their case; never: PostgreSQL folds them to lower case. Both are quoted safely.",
         one_of=("always", "never"),
         ignore_case=True,
         group="DDL Support",

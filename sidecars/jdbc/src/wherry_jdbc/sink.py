@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,7 +26,6 @@ class _JdbcSink(Sink[Any]):
 
     sink_class = SinkClass.TRANSACTIONAL
     deletes = True
-    read_settings: ClassVar[Callable[[Mapping[str, Any]], Settings]]
     _database: Database | None = None
 
     @classmethod
@@ -36,7 +35,7 @@ class _JdbcSink(Sink[Any]):
         Raises:
             ConfigError: Values contradict each other.
         """
-        return cls.read_settings(plain(config))
+        return from_debezium(plain(config)) if isinstance(config, DebeziumConfig) else from_confluent(plain(config))
 
     @classmethod
     def validate(cls, config: Any, connect: bool) -> Mapping[str, str]:
@@ -161,7 +160,6 @@ class ConfluentJdbcSink(_JdbcSink):
     class_name = "io.confluent.connect.jdbc.JdbcSinkConnector"
     aliases = ("JdbcSink", "JdbcSinkConnector")
     config_type = ConfluentConfig
-    read_settings = staticmethod(from_confluent)
 
 
 class AivenJdbcSink(_JdbcSink):
@@ -169,7 +167,6 @@ class AivenJdbcSink(_JdbcSink):
 
     class_name = "io.aiven.connect.jdbc.JdbcSinkConnector"
     config_type = ConfluentConfig
-    read_settings = staticmethod(from_confluent)
 
 
 class DebeziumJdbcSink(_JdbcSink):
@@ -177,7 +174,6 @@ class DebeziumJdbcSink(_JdbcSink):
 
     class_name = "io.debezium.connector.jdbc.JdbcSinkConnector"
     config_type = DebeziumConfig
-    read_settings = staticmethod(from_debezium)
 
 
 def _positions(database: Database, settings: Settings, pipeline: str, generation: int) -> PositionTable:

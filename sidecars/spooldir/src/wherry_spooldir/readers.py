@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import orjson
 import pyarrow as pa
@@ -201,7 +201,7 @@ def read_avro(path: Path, part: Range) -> Iterator[pa.RecordBatch]:
             schema = header.writer_schema
             file.seek(start)
             stream = _Joined(header_bytes, file)
-            for block in fastavro.block_reader(stream):
+            for block in fastavro.block_reader(cast(IO[bytes], stream)):
                 if start + block.offset - len(header_bytes) >= part.end + len(marker):
                     return
                 records = list(block)

@@ -1,4 +1,4 @@
-"""The spool directory source: files are the work, splits of large files are shared out, finished files are taken away."""
+"""The spool directory source: files are the work, parts of large ones are shared out, finished ones taken away."""
 
 from __future__ import annotations
 

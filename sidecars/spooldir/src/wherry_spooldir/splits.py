@@ -1,14 +1,15 @@
 """Cuts a file into splits that can be read on their own, without loading it whole.
 
-CSV is cut at record ends, which are line ends outside quotes: while the file streams by, quotes are counted, and an even
-count says "outside". JSON lines are cut at line ends, Parquet at row groups, Avro at its sync markers (found by the
+CSV is cut at record ends, which are line ends outside quotes: while the file streams by, quotes are counted, and an
+even count says "outside". JSON lines are cut at line ends, Parquet at row groups, Avro at its sync markers (found by the
 reader). A compressed file is one split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ def ranges(path: Path, kind: Format, *, split_bytes: int, quote: str | None) -> 
     else:
         mark = (quote or "").encode() if kind is Format.CSV else b""
         edges = [0, *_record_ends(path, size, split_bytes, mark), size]
-    return [Range(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    return [Range(a, b) for a, b in pairwise(edges) if b > a]
 
 
 def _record_ends(path: Path, size: int, split_bytes: int, quote: bytes) -> Iterator[int]:
@@ -68,9 +69,9 @@ def _record_ends(path: Path, size: int, split_bytes: int, quote: bytes) -> Itera
             wanted = max(end + split_bytes, end + 1)
 
 
-def _count_to(read: object, count: int, quote: bytes, quotes: int) -> int:
+def _count_to(read: Callable[[int], bytes], count: int, quote: bytes, quotes: int) -> int:
     while count > 0:
-        block: bytes = read(min(count, BLOCK_BYTES))  # type: ignore[operator]
+        block = read(min(count, BLOCK_BYTES))
         if not block:
             break
         count -= len(block)
@@ -79,10 +80,10 @@ def _count_to(read: object, count: int, quote: bytes, quotes: int) -> int:
     return quotes
 
 
-def _next_record_end(read: object, at: int, quote: bytes, quotes: int) -> int | None:
+def _next_record_end(read: Callable[[int], bytes], at: int, quote: bytes, quotes: int) -> int | None:
     searched = 0
     while searched < LINE_END_SEARCH_BYTES_MAX:
-        block: bytes = read(BLOCK_BYTES)  # type: ignore[operator]
+        block = read(BLOCK_BYTES)
         if not block:
             return None
         start = 0

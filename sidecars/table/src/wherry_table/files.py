@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, Protocol
@@ -90,10 +90,8 @@ class DuckFile:
             yield
             self._connection.commit()
         except BaseException as error:
-            try:
+            with suppress(self._error):  # it may be gone with the error itself
                 self._connection.rollback()
-            except self._error:  # already gone with the error itself
-                pass
             if isinstance(error, self._error):
                 raise TransientError(f"the file refused the rows: {str(error).splitlines()[0]}") from None
             raise
