@@ -18,6 +18,7 @@ from wherry.coordinator.cli.errors import ExitCode, Failure, failure_of
 
 # In the order `wherry --help` lists them.
 COMMAND_MODULES = (
+    "wherry.coordinator.cli.demo",
     "wherry.coordinator.cli.standalone",
     "wherry.coordinator.cli.dev",
     "wherry.coordinator.cli.version",

@@ -152,11 +152,15 @@ class LocalPostgres:
         self._folder.discard()
 
     def run_sql(self, statement: str, database: str = DATABASE) -> list[str]:
-        """Run SQL through psql and return the result's lines, columns separated by `|`.
+        """Run SQL and return the result's lines, columns separated by `|`, as psql prints them.
+
+        Without psql, which the portable build lacks, psycopg runs one statement.
 
         Raises:
             DevServerError: The server refuses it.
         """
+        if not (self._binaries / "psql").exists():
+            return _run_by_driver(self.url_of(database), statement)
         arguments = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url_of(database), "-c", statement]
         done = self._run("psql", arguments)
         if done.returncode != 0:
@@ -203,7 +207,12 @@ class LocalPostgres:
         )
 
     def _is_ready(self) -> bool:
-        return self._run("pg_isready", ["-q", "-h", self.host, "-p", str(self.port)]).returncode == 0
+        # The server tells its state in the last line of this file; pg_isready isn't part of every build.
+        try:
+            told = (self._cluster / "postmaster.pid").read_text().split()
+        except (FileNotFoundError, PermissionError):
+            return False
+        return told[-1:] == ["ready"]
 
     def _run(self, program: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         identity = self._identity
@@ -222,20 +231,39 @@ class LocalPostgres:
 
 
 def find_binaries(root: Path = DEBIAN_ROOT) -> Path:
-    """Return the folder of PostgreSQL's programs: the newest Debian package's, or that of `postgres` on PATH.
+    """Return the folder of PostgreSQL's programs.
+
+    It is the newest Debian package's, or that of `postgres` on PATH, or a portable build fetched on first use.
 
     Raises:
-        BinariesMissingError: There is none.
+        BinariesMissingError: There is none, and no portable build for this machine.
+        DevServerError: The portable build can't be fetched.
     """
     packaged = [path.parent for path in root.glob("*/bin/postgres")]
     if packaged:
         return max(packaged, key=lambda path: _number(path.parent.name))
     found = shutil.which("postgres")
-    if found is None or not Path(found).resolve().with_name("initdb").exists():
-        raise BinariesMissingError(
-            f"PostgreSQL's server is not installed: neither {root}/*/bin nor PATH has it.", _INSTALL
+    if found is not None and Path(found).resolve().with_name("initdb").exists():
+        return Path(found).resolve().parent
+    from wherry.coordinator.dev.postgres_binaries import fetch_binaries
+
+    return fetch_binaries()
+
+
+def _run_by_driver(url: str, statement: str) -> list[str]:
+    import psycopg  # only where psql is missing
+
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        try:
+            result = cursor.execute(statement).pgresult
+        except psycopg.Error as error:
+            raise DevServerError(f"PostgreSQL refused {statement!r}: {' '.join(str(error).split())}.") from None
+        if result is None:
+            return []
+        cells = (
+            (result.get_value(row, column) or b"" for column in range(result.nfields)) for row in range(result.ntuples)
         )
-    return Path(found).resolve().parent
+        return ["|".join(cell.decode() for cell in row) for row in cells]
 
 
 def _number(version: str) -> float:

@@ -1,8 +1,8 @@
 """Cuts a file into splits that can be read on their own, without loading it whole.
 
 CSV is cut at record ends, which are line ends outside quotes: while the file streams by, quotes are counted, and an
-even count says "outside". JSON lines are cut at line ends, Parquet at row groups, Avro at its sync markers (found by the
-reader). A compressed file is one split.
+even count says "outside". JSON lines are cut at line ends, Parquet at row groups, Avro at its sync markers (found by
+the reader). A compressed file is one split.
 """
 
 from __future__ import annotations

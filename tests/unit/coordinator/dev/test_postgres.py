@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wherry.coordinator.dev import postgres_binaries
 from wherry.coordinator.dev.errors import BinariesMissingError
 from wherry.coordinator.dev.postgres import find_binaries
 
@@ -29,9 +30,15 @@ def test_programs_on_the_path_serve_too(tmp_path: Path, monkeypatch: pytest.Monk
     assert find_binaries(tmp_path / "no packages") == programs
 
 
-def test_a_machine_without_postgresql_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_postgresql_gets_the_portable_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(postgres_binaries, "fetch_binaries", lambda: tmp_path / "portable")
+    assert find_binaries(tmp_path) == tmp_path / "portable"
+
+
+def test_a_machine_without_a_portable_build_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "vax")
     with pytest.raises(BinariesMissingError) as missing:
-        find_binaries(tmp_path)
-    assert "PostgreSQL's server is not installed" in missing.value.message
-    assert "apt-get install postgresql" in missing.value.remedy
+        postgres_binaries.fetch_binaries()
+    assert "no portable PostgreSQL" in missing.value.message
+    assert "Install the server" in missing.value.remedy
