@@ -1,0 +1,28 @@
+"""What is promised, and how long is waited before a run is given up: nothing here waits for ever."""
+
+from __future__ import annotations
+
+RECOVERY_S = 3.0
+"""Promised: from the death of a sidecar or a worker to the next record at the destination."""
+
+STOP_S = 5.0
+"""Promised: from SIGTERM to a clean end."""
+
+ORPHANS_S = 15.0
+"""How long after the coordinator's death its processes may take to notice."""
+
+OUTAGE_S = 10.0
+FREEZE_S = 30.0
+FIRST_RECORD_S = 90.0
+STALL_S = 60.0
+"""A run whose destination has not moved for this long is given up."""
+
+FEED_S = 10.0
+"""Records flow for this long, so that a fault meets a system at work and what comes after it can be seen."""
+
+PROGRESS_POLL_S = 0.02
+COMMITTED_POLL_S = 0.1
+RECORDS_BY_HAND = 1_000_000
+RECORDS_IN_CI = 100_000
+EARLIEST_FAULT, LATEST_FAULT = 0.15, 0.75
+"""Faults fall between these shares of the records."""
