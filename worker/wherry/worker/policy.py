@@ -29,7 +29,7 @@ SIGNAL_WAIT_S: Final = 0.5
 
 DEFAULT_REPORT_INTERVAL_S: Final = 1.0
 DEFAULT_COMMIT_INTERVAL_S: Final = 60.0
-DEFAULT_FLUSH_TIMEOUT_S: Final = 30.0
+DEFAULT_FLUSH_TIMEOUT_S: Final = 60.0
 DEFAULT_DRAIN_TIMEOUT_S: Final = 5.0
 
 
@@ -92,7 +92,7 @@ class BatchSize:
         return max(BATCH_ROWS_MIN, min(self.rows_max, int(self.bytes_target / self._row_bytes)))
 
     def saw(self, rows: int, size: int) -> None:
-        """Learns from a batch. Grows at once for larger rows, and slowly for smaller ones, so that memory is bounded."""
+        """Learns from a batch: at once from larger rows, slowly from smaller ones, so that memory is bounded."""
         if rows <= 0:
             return
         row_bytes = max(1.0, size / rows)

@@ -13,17 +13,20 @@ It forwards at once what is there: a batch is as large as what the reader has at
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from wherry.contract import trace
 from wherry.contract.batch import Batch
-from wherry.contract.errors import FencedError, TransientError, WherryError
+from wherry.contract.errors import ErrorClass, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
-from wherry.worker.convert.step import Stage, StageFailure
+from wherry.worker.convert.step import Stage, StageFailure, keep_rows
 from wherry.worker.counts import Counts
+from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.pipeline import Pipeline
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
@@ -38,6 +41,8 @@ DRAIN_READ_SHARE: Final = 0.5
 # A drained source is told what was committed, so that it can settle; the coordinator has so long to say it.
 SETTLE_WAIT_S: Final = 1.0
 SETTLE_STEP_S: Final = 0.02
+# Rows that wait to be offered once more; any further ones are given up at once.
+OFFERED_AGAIN_MAX: Final = 10_000
 # A batch of messages is tens of thousands of short-lived objects without cycles. Looking for cycles every 700 of them,
 # as Python does by itself, costs more than reading them.
 GC_THRESHOLDS: Final = (100_000, 20, 50)
@@ -85,6 +90,8 @@ class _Pump:
         self._topics: set[str] = set()
         self._new_topics: list[str] = []
         self._paused_partitions: tuple[str, ...] = ()
+        self._again: list[tuple[Batch, int]] = []
+        self._tracing = trace.enabled()
 
     def run(self) -> EndReason:
         while True:
@@ -103,7 +110,8 @@ class _Pump:
         if self._reports.due(now):
             self._report(Phase.PAUSED if self._signals.paused else Phase.RUNNING)
         if self._signals.paused:
-            return self._rest()
+            self._rest()
+            return None
         self._obey_writer()
         if not self._pipeline.writer.ready(POLL_TIMEOUT_S):
             return None
@@ -127,12 +135,27 @@ class _Pump:
         self._counts.bytes_read += batch.nbytes
         self._counts.batches += 1
         self._idleness.busy()
-        self._forward(batch, read)
+        if self._tracing:
+            attributes = {"wherry.rows": batch.num_rows, "wherry.bytes": batch.nbytes}
+            with trace.span("batch", parent=batch.traceparent, attributes=attributes):
+                self._forward(dataclasses.replace(batch, traceparent=trace.current_traceparent()))
+        else:
+            self._forward(batch)
         return True
 
-    def _forward(self, batch: Batch, begun: float) -> None:
+    def _forward(self, batch: Batch) -> None:
         for error in batch.row_errors:
-            self._give_up([row_failure(batch, error, Stage.TASK_POLL, self._pipeline.connector_class)])
+            self._give_up([row_failure(None, error, Stage.TASK_POLL, self._pipeline.connector_class)])
+        self._pass_on(batch)
+        for mark in batch.marks:
+            self._pending[mark.position.partition] = mark.position
+        self._commits.wrote(self._clock())
+        self._pipeline.latency(batch, self._counts)
+        self._take_failed_rows()
+
+    def _pass_on(self, batch: Batch) -> None:
+        """Takes a batch through the steps and hands what becomes of it to the writer."""
+        begun = self._clock()
         pieces: list[tuple[Batch, Batch]] = [(batch, batch)]
         for step in self._pipeline.steps:
             following: list[tuple[Batch, Batch]] = []
@@ -149,20 +172,14 @@ class _Pump:
                 self._pipeline.writer.write(piece, raw)
                 self._note_topics(piece)
                 self._counts.bytes_written += piece.nbytes
-        written = self._clock()
-        self._counts.write_time_us += int((written - converted) * 1e6)
-        for mark in batch.marks:
-            self._pending[mark.position.partition] = mark.position
-        self._commits.wrote(written)
-        self._pipeline.latency(batch, self._counts)
-        self._take_failed_rows()
+        self._counts.write_time_us += int((self._clock() - converted) * 1e6)
 
-    def _commit(self, *, final: bool = False, deadline_s: float | None = None) -> tuple[Position, ...]:
-        """Flushes; returns the positions that are durable now, and keeps them for the next report."""
+    def _commit(self, *, final: bool = False, deadline_s: float | None = None) -> None:
+        """Flushes, and reports the positions that are durable now."""
         begun = self._clock()
-        flushed = self._pipeline.writer.flush(deadline_s or self._policy.flush_timeout_s, final=final)
-        self._take_failed_rows()
-        self._pipeline.tolerance.flush(self._policy.flush_timeout_s)
+        remaining = self._remaining(deadline_s)
+        flushed = self._flush(remaining, final=final)
+        self._pipeline.tolerance.flush(remaining)
         self._check_fence()
         # Invariant 1: the writer has flushed, and what was given up is safe in the dead letter queue.
         positions = tuple(self._pending.values()) if flushed.positions is None else flushed.positions
@@ -178,8 +195,6 @@ class _Pump:
             # The destination keeps rows back: ask again later.
             self._commits.wrote(now)
         counts = self._counts
-        counts.records_written += flushed.rows_written
-        counts.records_filtered += flushed.rows_filtered
         counts.commits += 1
         counts.commit_time_us += int((now - begun) * 1e6)
         if positions or flushed.token:
@@ -188,7 +203,41 @@ class _Pump:
                 positions=positions,
                 tokens=(flushed.token,) if flushed.token else (),
             )
-        return positions
+
+    def _flush(self, remaining: Remaining, *, final: bool) -> Flushed:
+        """Flushes the writer; rows it asks to be offered once more are, and are flushed as well."""
+        writer = self._pipeline.writer
+        flushed = writer.flush(remaining, final=final)
+        self._count(flushed)
+        self._take_failed_rows()
+        if self._again:
+            again, self._again = self._again, []
+            for raw, row in again:
+                self._counts.retries += 1
+                self._pass_on(keep_rows(raw, [row]).with_marks())
+            flushed = writer.flush(remaining, final=final)
+            self._count(flushed)
+            self._take_failed_rows(last=True)
+        return flushed
+
+    def _count(self, flushed: Flushed) -> None:
+        self._counts.records_written += flushed.rows_written
+        self._counts.records_filtered += flushed.rows_filtered
+
+    def _remaining(self, deadline_s: float | None = None) -> Remaining:
+        """Returns what tells the seconds left for a flush; a drain that comes meanwhile shortens them."""
+        deadline = self._clock() + (deadline_s or self._policy.flush_timeout_s)
+        shortened = deadline_s is not None
+
+        def remaining() -> float:
+            nonlocal deadline, shortened
+            self._check_fence()
+            drain_s = self._signals.drain_seconds
+            if drain_s is not None and not shortened:
+                deadline, shortened = min(deadline, self._clock() + drain_s), True
+            return deadline - self._clock()
+
+        return remaining
 
     def _report(
         self,
@@ -318,11 +367,18 @@ class _Pump:
             self._paused_partitions = paused
             self._pipeline.reader.pause(paused)
 
-    def _take_failed_rows(self) -> None:
-        failed = self._pipeline.writer.failed_rows()
-        if failed:
-            stage = self._pipeline.write_stage
-            self._give_up([row_failure(row.raw, row.error, stage, self._pipeline.connector_class) for row in failed])
+    def _take_failed_rows(self, *, last: bool = False) -> None:
+        """Gives up the rows the writer refused; those it wants to be offered once more only if this is the `last` time."""
+        given_up = []
+        for failed in self._pipeline.writer.failed_rows():
+            transient = failed.error.error_class is ErrorClass.TRANSIENT and not last
+            if transient and failed.raw is not None and len(self._again) < OFFERED_AGAIN_MAX:
+                self._again.append((failed.raw, failed.error.row))
+            else:
+                pipeline = self._pipeline
+                given_up.append(row_failure(failed.raw, failed.error, pipeline.write_stage, pipeline.connector_class))
+        if given_up:
+            self._give_up(given_up)
 
     def _give_up(self, failures: Sequence[StageFailure]) -> None:
         """Hands failed rows to the tolerance, which raises when it has none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Protocol
@@ -19,7 +20,7 @@ from wherry.contract.batch import HEADERS_TYPE, Batch, Constants, RowError
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, WherryError, error_for
 from wherry.worker.convert import DataError
 from wherry.worker.convert.step import Stage, StageFailure, keep_rows
-from wherry.worker.endpoints import Writer
+from wherry.worker.endpoints import Remaining, Writer
 
 logger: Final = logging.getLogger("wherry.worker.errors")
 
@@ -107,7 +108,7 @@ class Giving(Protocol):
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
         """Logs the rows and keeps them; raises when none is tolerated."""
 
-    def flush(self, deadline_s: float) -> None:
+    def flush(self, remaining: Remaining) -> None:
         """Makes what was kept durable."""
 
 
@@ -144,11 +145,12 @@ class Tolerance:
                 self._unflushed = True
                 letters += 1
         if failures and not self._rules.tolerate:
-            self.flush(DEAD_LETTER_FLUSH_S)
+            deadline = time.monotonic() + DEAD_LETTER_FLUSH_S
+            self.flush(lambda: deadline - time.monotonic())
             raise self._exceeded(failures[0])
         return GivenUp(len(failures), letters)
 
-    def flush(self, deadline_s: float) -> None:
+    def flush(self, remaining: Remaining) -> None:
         """See `Giving.flush`.
 
         Raises:
@@ -156,7 +158,7 @@ class Tolerance:
         """
         if self._dead_letters is None or not self._unflushed:
             return
-        self._dead_letters.flush(deadline_s)
+        self._dead_letters.flush(remaining)
         failed = self._dead_letters.failed_rows()
         if failed:
             raise SchemaError(
@@ -173,7 +175,8 @@ class Tolerance:
     def _exceeded(self, failure: StageFailure) -> WherryError:
         message = (
             f"Tolerance exceeded in error handler: {failure.stage.value} with class {failure.executing} failed for "
-            f"{_whereabouts(failure)}: {failure.error.message.rstrip(': ')}. Set errors.tolerance=all to skip such records."
+            f"{_whereabouts(failure)}: {failure.error.message.rstrip(': ')}. "
+            "Set errors.tolerance=all to skip such records."
         )
         if failure.error.error_class is ErrorClass.SCHEMA:
             return ToleranceExceededError(message, reason=failure.error.reason)
@@ -181,8 +184,8 @@ class Tolerance:
 
     def _log_line(self, failure: StageFailure) -> str:
         line = (
-            f"Error encountered in task {self._connector}-{self._task}. Executing stage '{failure.stage.value}' with class "
-            f"'{failure.executing}': {failure.error.message}"
+            f"Error encountered in task {self._connector}-{self._task}. Executing stage '{failure.stage.value}' with "
+            f"class '{failure.executing}': {failure.error.message}"
         )
         # Only where the record was, never what it held: logs are read by more people than topics.
         return f"{line} [{_whereabouts(failure)}]" if self._rules.log_messages else line

@@ -271,7 +271,9 @@ def _node(value: Any) -> str:
         return "BOOLEAN"
     if isinstance(value, int | float | Decimal):
         return "NUMBER"
-    return {str: "STRING", list: "ARRAY", dict: "OBJECT"}.get(type(value), "POJO")
+    if isinstance(value, str):
+        return "STRING"
+    return "ARRAY" if isinstance(value, list) else "OBJECT"
 
 
 def _kind(data_type: pa.DataType) -> str:

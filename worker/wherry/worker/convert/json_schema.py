@@ -119,8 +119,8 @@ class EnvelopeReader:
 
     def _prefix(self, column: pa.Array) -> bytes | None:
         """Returns the bytes up to the payload of the first row that isn't null; None where it is of another make."""
+        first: bytes | None = column[0].as_py()
         for known in self._by_prefix:
-            first = column[0].as_py()
             if first is not None and first.startswith(known):
                 return known
         data = next((value for value in (item.as_py() for item in column.slice(0, 100)) if value is not None), None)
@@ -133,7 +133,7 @@ class EnvelopeReader:
             return None
         if schema is None or not text.startswith(_MIDDLE, end):
             return None
-        prefix = text[: end + len(_MIDDLE)].encode()
+        prefix: bytes = text[: end + len(_MIDDLE)].encode()
         try:
             field = self._field(schema)
         except DataError:
@@ -168,8 +168,9 @@ class EnvelopeWriter:
             return Converted((Run.of(pa.nulls(len(column), pa.binary())),))
         if self._field is None or not self._field.equals(field, check_metadata=True):
             self._field, self._prefix = field, "" if self._bare else self._prefix_of(field)
+        failed: list[int] = []
         if column.type == JSON_TYPE:
-            texts, failed = pc.fill_null(column.storage, "null"), []
+            texts = pc.fill_null(column.storage, "null")
         else:
             texts, failed = json_texts(field, column, self._options)
         if not self._bare:

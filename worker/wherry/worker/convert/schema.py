@@ -163,7 +163,7 @@ def _scale(schema: Mapping[str, Any]) -> int:
 
 
 def _is_logical(data_type: pa.DataType, logical: str) -> bool:
-    return pa.types.is_decimal(data_type) or data_type == _TEMPORAL.get(logical)
+    return bool(pa.types.is_decimal(data_type) or data_type == _TEMPORAL.get(logical))
 
 
 def _shape(field: pa.Field) -> tuple[dict[str, Any], str | None, int | None, dict[str, str] | None]:

@@ -10,11 +10,16 @@ Positions are only ever reported after `Writer.flush` has said that everything b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from wherry.contract.batch import Batch, RowError
 from wherry.contract.position import Position
+
+# Seconds left for something; may raise to break the wait off (a fenced lease).
+Remaining = Callable[[], float]
+# A wait is cut into pieces of this length, so that `Remaining` is asked again.
+WAIT_SLICE_S: Final = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,8 +113,12 @@ class Writer(Protocol):
             WherryError: The class says what is to be done.
         """
 
-    def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
+    def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
         """Makes everything written durable.
+
+        Args:
+            remaining: Tells the seconds left; asked again at least every half second, because a drain shortens them.
+            final: Nothing more will be written.
 
         Raises:
             TransientError: The destination did not answer in time.

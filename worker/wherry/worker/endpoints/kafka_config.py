@@ -1,4 +1,4 @@
-"""Kafka Connect's client settings as librdkafka's: which keys reach a lease's consumer and producer, and under which name.
+"""Kafka Connect's client settings as librdkafka's: which keys reach a lease's clients, and under which name.
 
 Precedence is Kafka Connect's: the framework's default, then the worker's `consumer.` or `producer.` prefix, then the
 connector's `consumer.override.` or `producer.override.`. A key that has no counterpart is named in the answer, so that
@@ -250,8 +250,8 @@ def _pem(key: str, value: str, kind: str) -> str:
 def _pkcs12(value: str) -> str:
     if value.endswith(".jks"):
         raise ConfigError(
-            f"ssl.keystore.location names {value}, a JKS key store; only PKCS12 and PEM are understood here. Convert it "
-            "with keytool -importkeystore -deststoretype PKCS12.",
+            f"ssl.keystore.location names {value}, a JKS key store; only PKCS12 and PEM are understood here. Convert "
+            "it with keytool -importkeystore -deststoretype PKCS12.",
             key="ssl.keystore.location",
         )
     return value

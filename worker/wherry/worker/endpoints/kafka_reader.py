@@ -205,7 +205,7 @@ class KafkaReader:
     def _batches(self, messages: list[Any]) -> list[Batch]:
         """Makes batches of one topic each, and of one partition each where runs are long."""
         if not self._only_topic:
-            topics = list(map(_topic, messages))
+            topics: list[Any] = list(map(_topic, messages))
             return [
                 batch
                 for start, end in _runs(np.array(topics))
@@ -227,7 +227,7 @@ class KafkaReader:
         keys = list(map(_key, messages))
         if keys.count(None) != rows:
             columns["key"] = binary_array(keys)
-        headers = list(map(_headers, messages))
+        headers: list[Any] = list(map(_headers, messages))
         if headers.count(None) != rows:
             columns["headers"] = headers_array(headers)
         columns["timestamp"] = timestamp_array(list(map(_timestamp, messages)))
@@ -238,7 +238,7 @@ class KafkaReader:
             constants = Constants(topic, partition, int(offsets[0]) if dense else None)
             if not dense:
                 columns["offset"] = pa.array(offsets)
-            marks = (self._mark(topic, partition, int(offsets[-1]), rows),)
+            marks: tuple[Mark, ...] = (self._mark(topic, partition, int(offsets[-1]), rows),)
         else:
             constants = Constants(topic=topic)
             columns["partition"], columns["offset"] = pa.array(partitions), pa.array(offsets)

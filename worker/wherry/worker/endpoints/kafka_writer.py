@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from wherry.contract.batch import Batch, RowError
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError
 from wherry.contract.position import Position
-from wherry.worker.endpoints import FailedRow, Flushed
+from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
 from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.topics import TopicCreator
@@ -80,14 +80,19 @@ class KafkaWriter:
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
 
-    def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
+    def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
         """See `Writer.flush`."""
-        remaining = self._producer.flush(deadline_s)
+        begun = time.monotonic()
+        while (left := remaining()) > 0 and self._producer.flush(min(left, WAIT_SLICE_S)):
+            if self._fatal is not None:
+                break
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
-        if remaining:
+        outstanding = len(self._producer)
+        if outstanding:
+            waited = time.monotonic() - begun
             raise TransientError(
-                f"{remaining} records were not acknowledged by Kafka within {deadline_s:.0f} s. {self._trouble}".strip()
+                f"{outstanding} records were not acknowledged by Kafka within {waited:.0f} s. {self._trouble}".strip()
             )
         self._trouble = ""
         rows, failed = self._rows, self._rows_failed
@@ -142,11 +147,11 @@ class KafkaWriter:
             row = start
             try:
                 if keys is None:
-                    for row, value in enumerate(itertools.islice(values, start, None), start):
+                    for row, value in enumerate(itertools.islice(values, start, None), start):  # noqa: B007 (told below)
                         produce(topic, value)
                 else:
                     pairs = zip(itertools.islice(values, start, None), itertools.islice(keys, start, None), strict=True)
-                    for row, (value, key) in enumerate(pairs, start):
+                    for row, (value, key) in enumerate(pairs, start):  # noqa: B007 (told below)
                         produce(topic, value, key)
                 return
             except BufferError:

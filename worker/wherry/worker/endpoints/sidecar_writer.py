@@ -22,13 +22,12 @@ from wherry.contract.frame import Encoding, FrameWriter
 from wherry.contract.limits import MIB, STREAM_OPEN_DEADLINE_S
 from wherry.contract.position import Position
 from wherry.contract.wire import WireFrame
-from wherry.worker.endpoints import FailedRow, Flushed
+from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
 
 RETAINED_BYTES_MAX: Final = 32 * MIB
 RETAINED_FRAMES_MAX: Final = 10_000
 CREDIT_WAIT_S: Final = 60.0
 CLOSE_WAIT_S: Final = 1.0
-_WAIT_STEP_S: Final = 0.5
 
 
 class SidecarWriter:
@@ -105,17 +104,18 @@ class SidecarWriter:
         if self._keep_raw:
             self._retained_bytes += raw.nbytes
 
-    def flush(self, deadline_s: float, *, final: bool = False) -> Flushed:
+    def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
         """See `Writer.flush`."""
-        deadline = time.monotonic() + deadline_s
+        begun = time.monotonic()
         self._flush_id += 1
         self._flushed = None
         self._stream.send(sink_pb2.WriteRequest(flush=sink_pb2.Flush(id=self._flush_id, final=final)))
         while self._flushed is None:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise TransientError(f"The sidecar did not make its rows durable within {deadline_s:.0f} s.")
-            self._receive(min(remaining, _WAIT_STEP_S))
+            left = remaining()
+            if left <= 0:
+                waited = time.monotonic() - begun
+                raise TransientError(f"The sidecar did not make its rows durable within {waited:.0f} s.")
+            self._receive(min(left, WAIT_SLICE_S))
         return self._account(self._flushed)
 
     def failed_rows(self) -> list[FailedRow]:

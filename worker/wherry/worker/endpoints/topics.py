@@ -89,7 +89,7 @@ class TopicCreator:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         if self._admin is None:
-            self._admin = AdminClient(self._config.values)
+            self._admin = AdminClient(dict(self._config.values))
         if topic in self._admin.list_topics(timeout=CREATE_TIMEOUT_S).topics:
             return
         settings = self._rules.settings(topic)
