@@ -53,7 +53,7 @@ class Probe:
 
     def sample(self) -> Sample:
         """Counts rows sent and landed."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
         places = [TopicPartition(TOPIC, i) for i in range(self._partitions)]
@@ -63,7 +63,10 @@ class Probe:
         for sink in self._sinks:
             group = f"connect-{sink}"
             asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-            offsets = asked[group].result(QUERY_TIMEOUT_S).topic_partitions
+            try:
+                offsets = asked[group].result(QUERY_TIMEOUT_S).topic_partitions
+            except KafkaException:
+                offsets = []  # the broker is still loading its group; nothing has been committed yet
             landed[sink] = sum(max(0, place.offset) for place in offsets)
         return Sample(time.monotonic(), sent, landed)
 
