@@ -46,8 +46,6 @@ class Plugin(plugin_pb2_grpc.PluginServiceServicer):
         elif mood == "child":
             print("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)
         elif mood == "stubborn":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            over.clear = lambda: None  # type: ignore[method-assign]
             globals()["stubborn"] = True
         return plugin_pb2.ConfigureResponse()
 

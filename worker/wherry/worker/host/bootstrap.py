@@ -30,6 +30,8 @@ from wherry.worker.host.remote import Relay, open_relay
 POLL_FIRST_S: Final = 0.003
 POLL_MAX_S: Final = 0.05
 HEALTH_TIMEOUT_S: Final = 2.0
+# A sidecar that a user comes back to for lack of an answer has so long to give one.
+ANSWER_TIMEOUT_S: Final = 5.0
 # A call that fails because the process is dying comes a little before the news of its death.
 DEATH_NEWS_WAIT_S: Final = 0.3
 UNIX_PREFIX: Final = "unix://"
@@ -224,6 +226,19 @@ def configure(instance: Instance, spec: lease_pb2.SidecarSpec, deadline: Deadlin
     )
     stub = plugin_pb2_grpc.PluginServiceStub(instance.channel)  # type: ignore[no-untyped-call]  # generated
     _call(stub.Configure, request, instance.process, f"{instance.what} to be configured", deadline)
+
+
+def answers(instance: Instance) -> bool | None:
+    """Tell whether a sidecar still answers; None when it does not say so in time, as one that is stopped or stuck."""
+    stub = health_pb2_grpc.HealthStub(instance.channel)
+    try:
+        stub.Check(health_pb2.HealthCheckRequest(), timeout=ANSWER_TIMEOUT_S)
+    except grpc.RpcError as error:
+        return None if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED else False
+    except ValueError:
+        # The channel was closed because the process has ended.
+        return False
+    return True
 
 
 def sidecar_environment(

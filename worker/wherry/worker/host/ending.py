@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import signal
+from typing import Final
 
 import grpc
 
 from wherry.connector.v1 import plugin_pb2, plugin_pb2_grpc
 from wherry.worker.host.bootstrap import Instance
 from wherry.worker.host.process import SidecarProcess
+
+# A killed process is gone at once, unless the kernel waits for a disk.
+KILL_WAIT_S: Final = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +41,7 @@ def end_process(process: SidecarProcess, grace_s: float) -> None:
     process.signal(signal.SIGTERM)
     if not process.ended.wait(grace_s):
         process.signal(signal.SIGKILL, f"it did not end within {grace_s:g} s of being told to")
-        process.ended.wait(grace_s)
+        process.ended.wait(KILL_WAIT_S)
 
 
 def tidy(instance: Instance) -> None:

@@ -8,6 +8,7 @@ already served is fenced; a sidecar that nobody holds, or whose last holder has 
 from __future__ import annotations
 
 import hashlib
+import signal
 import threading
 import time
 import uuid
@@ -134,9 +135,11 @@ class Supervisor:
         digest = _digest(spec) if spec else ""
         while True:
             entry = self._entry(key)
-            self._add_holder(entry, holder, holder_pid)
+            returns = self._add_holder(entry, holder, holder_pid)
             try:
                 instance = self._take(entry, what, deadline)
+                if returns and instance is not None and not self._is_usable(instance):
+                    continue
                 if instance is None and entry.gone:
                     continue
                 if instance is None:
@@ -170,6 +173,16 @@ class Supervisor:
                     raise TransientError(
                         f"{what} is still {entry.state.name.lower()}; asked again later, it may be ready"
                     )
+
+    def _is_usable(self, instance: Instance) -> bool:
+        """Look after a sidecar that a user comes back to: its stream broke, and our news of its death may be late."""
+        answers = bootstrap.answers(instance)
+        process = instance.process
+        if answers or process is None:
+            return True
+        if answers is None:
+            process.signal(signal.SIGKILL, f"it no longer answered within {bootstrap.ANSWER_TIMEOUT_S:g} s")
+        return not process.ended.wait(ending.KILL_WAIT_S)
 
     def _start(self, entry: Entry, what: str, deadline: Deadline) -> Instance:
         try:
@@ -285,22 +298,24 @@ class Supervisor:
             if self._entries.get(entry.key) is entry:
                 del self._entries[entry.key]
 
-    def _add_holder(self, entry: Entry, holder: str, pid: int) -> None:
+    def _add_holder(self, entry: Entry, holder: str, pid: int) -> bool:
+        """Note a user; tell whether it was one already."""
         with entry.changed:
             if entry.gone or holder in entry.holders:
-                return
+                return not entry.gone
             if len(entry.holders) >= HOLDERS_MAX:
                 raise ThrottledError(f"{HOLDERS_MAX} users of one sidecar are the most")
             entry.holders[holder] = lambda: None
         if not pid:
-            return
+            return False
         # Outside the lock: a process that has died already is told at once, and its holder dropped.
         cancel = self._loop.watch(pid, lambda: self._drop_holder(entry, holder))
         with entry.changed:
             if holder in entry.holders:
                 entry.holders[holder] = cancel
-                return
+                return False
         cancel()
+        return False
 
     def _drop_holder(self, entry: Entry, holder: str) -> None:
         with entry.changed:
