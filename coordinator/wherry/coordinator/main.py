@@ -39,6 +39,8 @@ from wherry.coordinator.store.local import FileOffsetStore, MemoryConfigStore, M
 _log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 4.5
+STUCK_AFTER_S = 4.9
+"""Whoever stops a worker waits 5 s, then kills it; something that hangs is left behind before that."""
 KAFKA_RETRY_S = 0.5
 NOTHING_S = 3600.0
 """The main thread waits in pieces of this length; signals wake it."""
@@ -179,6 +181,7 @@ def standalone(
     connector_files: Sequence[Path] = (),
     *,
     ready: Callable[[StandaloneWorker], None] = lambda worker: None,
+    stuck: Callable[[], None] = lambda: None,
 ) -> None:
     """Run a standalone worker until it cannot go on, or until an exception (a signal's) ends the wait.
 
@@ -186,6 +189,7 @@ def standalone(
         worker_file: Kafka Connect's worker file.
         connector_files: Kafka Connect's connector files.
         ready: Called when REST answers.
+        stuck: Called in another thread when the end has not come `STUCK_AFTER_S` after it was begun.
 
     Raises:
         ConfigError: A file or setting is wrong, a port is taken, or Kafka cannot be reached.
@@ -204,8 +208,12 @@ def standalone(
         while True:
             worker.wait()
     finally:
+        timer = threading.Timer(STUCK_AFTER_S, stuck)
+        timer.daemon = True
+        timer.start()
         worker.close()
         flush()
+        timer.cancel()
 
 
 def own_version() -> str:

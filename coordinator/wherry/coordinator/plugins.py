@@ -246,9 +246,10 @@ def _holds_jars(path: Path) -> bool:
 
 
 def _names(plugins: list[Plugin]) -> dict[str, Plugin]:
-    """Names to classes; a full class name never yields to somebody else's alias."""
-    short = {name: plugin for plugin in reversed(plugins) for name in plugin.names}
-    return {**short, **{plugin.class_name: plugin for plugin in plugins}}
+    """Names to classes: a full class name comes first, then what a manifest says, then what follows from class names."""
+    derived = {name: plugin for plugin in reversed(plugins) for name in plugin.names}
+    given = {alias: plugin for plugin in reversed(plugins) for alias in plugin.manifest_class.aliases}
+    return {**derived, **given, **{plugin.class_name: plugin for plugin in plugins}}
 
 
 def _version(text: str) -> tuple[tuple[int, ...], bool]:

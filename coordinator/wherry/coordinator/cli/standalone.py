@@ -55,13 +55,15 @@ def standalone(
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from wherry.coordinator import logs, main
 
-    level = logging.getLevelNamesMapping()[log_level.upper()]
-    logs.setup(form=log_format.value, level=level)
-    try:
-        main.standalone(worker, connectors or ())
-    except StopRequested:
-        # Being stopped is how a worker ends. Everything is drained, committed and closed; leaving the usual way would
-        # only wait seconds more for the native threads of Kafka's and gRPC's clients.
+    def leave() -> None:
+        # Everything that could be drained and committed is; leaving the usual way would only wait seconds more for the
+        # native threads of Kafka's and gRPC's clients.
         logging.shutdown()
         sys.stdout.flush()
         os._exit(int(ExitCode.OK))
+
+    logs.setup(form=log_format.value, level=logging.getLevelNamesMapping()[log_level.upper()])
+    try:
+        main.standalone(worker, connectors or (), stuck=leave)
+    except StopRequested:
+        leave()  # being stopped is how a worker ends
