@@ -464,10 +464,15 @@ def test_an_attached_sidecar_of_another_user_is_refused(host: HostUnderTest, att
         pytest.skip("needs root to start a process of another user")
     plugin, _ = attached
     socket = Path(json.loads((plugin / "sidecar.yaml").read_text())["attach"])
-    code = (
-        f"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind({str(socket)!r}); s.listen(); time.sleep(99)"
-    )
-    stranger = subprocess.Popen([sys.executable, "-c", code], user=65534)
+    code = f"""
+import os, socket, time
+os.setuid(65534)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind({str(socket)!r})
+listener.listen()
+time.sleep(99)
+"""
+    stranger = subprocess.Popen([sys.executable, "-c", code])
     try:
         wait_until(socket.exists)
         with pytest.raises(AuthError, match="is run by user 65534, and only user 0 or root may serve here"):
