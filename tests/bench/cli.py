@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from tests.bench.figures import SYSTEMS, table
+from tests.bench.figures import OTHER_CPU, SYSTEMS, table
 from tests.bench.flows import FLOWS
 from tests.bench.flows.flow import Flow
 from tests.bench.processes import BenchError
@@ -29,6 +29,7 @@ from wherry.coordinator.dev.jars import KAFKA_VERSION
 
 RUNS = 3
 MINUTES = 2.0
+DISTURBED_PERCENT = 10.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -117,6 +118,9 @@ def _print_result(flow: Flow, options: Options, result: Result, seconds: float) 
     size = f"{options.runs} runs of {options.records:,} records each"
     print(f"{moment}, {size}, {seconds:.0f} s; median (least-greatest)\n")
     print(table(flow.figures, result.figures()))
+    disturbed = max((run.get(OTHER_CPU.key, 0.0) for runs in result.figures().values() for run in runs), default=0.0)
+    if disturbed > DISTURBED_PERCENT:
+        print(f"disturbed: other processes used up to {disturbed:.0f} % of the machine; take it again when it is quiet")
     for failure in result.failures:
         print(f"failed: {failure}")
     print(flush=True)

@@ -12,7 +12,10 @@ SYSTEMS = (WHERRY, CONNECT)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing a flow measures. `ratio_*` bound Wherry divided by Kafka Connect, `value_max` Wherry alone."""
+    """One thing a flow measures. `ratio_*` bound Wherry divided by Kafka Connect, `value_max` Wherry alone.
+
+    What is no property of the systems, like disturbance, is not compared.
+    """
 
     key: str
     label: str
@@ -21,6 +24,7 @@ class Figure:
     ratio_min: float | None = None
     ratio_max: float | None = None
     value_max: float | None = None
+    compared: bool = True
 
     @property
     def target(self) -> str:
@@ -84,6 +88,9 @@ class Row:
         return "" if met is None else ("met" if met else "MISSED")
 
 
+OTHER_CPU = Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0, compared=False)
+"""The share of the machine that neither the measured processes nor the harness used."""
+
 Runs = Mapping[str, Sequence[Mapping[str, float]]]
 """For each system the figures of each of its runs, in order."""
 
@@ -95,7 +102,7 @@ def rows(figures: Sequence[Figure], runs: Runs) -> list[Row]:
         values = {name: [run[figure.key] for run in runs.get(name, ()) if figure.key in run] for name in SYSTEMS}
         if not any(values.values()):
             continue
-        pairs = zip(values[WHERRY], values[CONNECT], strict=False)
+        pairs = zip(values[WHERRY], values[CONNECT], strict=False) if figure.compared else ()
         ratios = [ours / theirs for ours, theirs in pairs if theirs]
         found.append(Row(figure, {name: Spread.of(values[name]) for name in SYSTEMS}, Spread.of(ratios)))
     return found

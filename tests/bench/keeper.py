@@ -19,6 +19,9 @@ from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+GRACE_SECONDS = 1.0
+"""What ends by itself this soon after the command was only a little late."""
+
 LEFTOVER_SECONDS = 2.0
 POLL_SECONDS = 0.05
 
@@ -57,6 +60,10 @@ def reap() -> None:
 
 def kill_leftovers() -> None:
     """Kills what the command left behind, telling which; orphans adopted on the way are killed too."""
+    grace = time.monotonic() + GRACE_SECONDS
+    while children_of(os.getpid()) and time.monotonic() < grace:
+        time.sleep(POLL_SECONDS)
+        reap()
     deadline = time.monotonic() + LEFTOVER_SECONDS
     while time.monotonic() < deadline:
         left = children_of(os.getpid())
@@ -64,7 +71,7 @@ def kill_leftovers() -> None:
             return
         for pid in left:
             try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                command = " ".join(Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").split())
                 print(f"keeper: left behind and killed: {pid} {command[:300]}", file=sys.stderr, flush=True)
                 os.kill(pid, signal.SIGKILL)
             except OSError:

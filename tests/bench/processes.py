@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.bench import limits
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+LEFT_BEHIND = "keeper: left behind"
 KEEPER = Path(__file__).with_name("keeper.py")
 
 RoleOf = Callable[[str, str], str]
@@ -208,6 +209,10 @@ class Launched:
         except OSError:
             return ""
         return "\n".join(lines[-limits.LOG_TAIL_LINES :])
+
+    def leftovers(self) -> list[str]:
+        """What the keeper had to kill after the command had ended, a line for each process."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if line.startswith(LEFT_BEHIND)]
 
     def wait_until(self, ready: Callable[[], bool], *, what: str, seconds: float, poll_seconds: float = 0.05) -> None:
         """Polls until `ready`; raises when the command ends first or the time is over."""

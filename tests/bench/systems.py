@@ -77,6 +77,9 @@ class System(Protocol):
     def stop(self) -> float:
         """Stops it; the seconds it took."""
 
+    def leftovers(self) -> list[str]:
+        """The processes that outlived the last stop and had to be killed."""
+
 
 class ConnectDistributed:
     """The real Kafka Connect worker, distributed, a group of one."""
@@ -123,6 +126,9 @@ class ConnectDistributed:
     def log_tail(self) -> str:
         return self._worker.last_words()
 
+    def leftovers(self) -> list[str]:
+        return []  # it is one process
+
     def stop(self) -> float:
         begun = time.monotonic()
         self._worker.stop()
@@ -141,6 +147,7 @@ class WherryStandalone:
         self._directory = directory
         self._bootstrap, self._settings, self._plugin_path = bootstrap, settings, plugin_path
         self._launched: Launched | None = None
+        self._leftovers: list[str] = []
         directory.mkdir(parents=True)
         self.started_at = 0.0
 
@@ -188,8 +195,13 @@ class WherryStandalone:
     def stop(self) -> float:
         if self._launched is None:
             return 0.0
-        launched, self._launched = self._launched, None
-        return launched.stop()
+        seconds = self._launched.stop()
+        self._leftovers = self._launched.leftovers()
+        self._launched = None
+        return seconds
+
+    def leftovers(self) -> list[str]:
+        return self._leftovers
 
 
 _WHERRY_ROLES: tuple[tuple[str, str], ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.figures import Figure, rows, table
+from tests.bench.figures import OTHER_CPU, Figure, rows, table
 
 SPEED = Figure("speed", "speed", "1/s", 0, ratio_min=4.0)
 COST = Figure("cost", "cost", "µs", 1, ratio_max=0.25)
@@ -39,6 +39,11 @@ def test_a_system_measured_alone_gives_no_verdict_on_a_ratio() -> None:
 
 def test_a_figure_nobody_measured_has_no_row() -> None:
     assert rows([SPEED], {"connect": [{"cost": 1.0}]}) == []
+
+
+def test_a_disturbance_is_shown_and_not_compared() -> None:
+    (row,) = rows([OTHER_CPU], {"wherry": [{"other_cpu_percent": 5.0}], "connect": [{"other_cpu_percent": 2.0}]})
+    assert row.ratio is None
 
 
 def test_the_table_is_markdown_with_equal_columns() -> None:

@@ -48,7 +48,15 @@ def test_an_orphan_in_a_session_of_its_own_stays_in_the_tree(tmp_path: Path) -> 
 def test_what_a_command_leaves_behind_is_killed_and_named(tmp_path: Path) -> None:
     launched = Launched([sys.executable, "-c", ORPHAN], log=tmp_path / "log")
     wait_for(lambda: not launched.alive())
-    assert "left behind and killed" in launched.log_tail()
+    (line,) = launched.leftovers()
+    assert "time.sleep(30)" in line
+
+
+def test_what_ends_soon_after_its_command_was_not_left_behind(tmp_path: Path) -> None:
+    late = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(0.3)'])\n"
+    launched = Launched([sys.executable, "-c", late], log=tmp_path / "log")
+    wait_for(lambda: not launched.alive())
+    assert launched.leftovers() == []
 
 
 def test_the_tree_ends_when_the_one_who_started_it_is_killed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 from tests.bench import limits, load
-from tests.bench.figures import Figure
+from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
 from tests.bench.measure import Sampler, rate, watch
 from tests.bench.processes import BenchError
@@ -28,7 +28,7 @@ FIGURES = (
     Figure("broker_cpu_us", "CPU of the broker, steady", "µs/line", 2),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
     Figure("first_record_seconds", "creation to first record", "s", 2),
-    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
+    OTHER_CPU,
 )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.bench import limits, load
-from tests.bench.figures import CONNECT, WHERRY, Figure
+from tests.bench.figures import CONNECT, OTHER_CPU, WHERRY, Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
 from tests.bench.measure import Point, Sampler, interpolate, rate, watch
 from tests.bench.site import Site
@@ -31,7 +31,7 @@ FIGURES = (
     Figure("cpu_us_all_in", "CPU of the system, all in", "µs/record", 2),
     Figure("broker_cpu_us", "CPU of the broker, steady", "µs/record", 2),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
-    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
+    OTHER_CPU,
 )
 
 Sink = Mapping[str, str]

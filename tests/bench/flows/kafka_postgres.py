@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import psycopg
 from tests.bench import limits, load
-from tests.bench.figures import Figure
+from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
 from tests.bench.measure import Point, Sampler, rate, watch
 from tests.bench.processes import BenchError
@@ -34,7 +34,7 @@ FIGURES = (
     Figure("postgres_cpu_us", "CPU of PostgreSQL, steady", "µs/row", 2),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
     Figure("first_commit_seconds", "creation to first commit", "s", 2),
-    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
+    OTHER_CPU,
 )
 
 

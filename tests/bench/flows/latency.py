@@ -10,7 +10,7 @@ import time
 
 from confluent_kafka import Producer
 from tests.bench import limits, load
-from tests.bench.figures import Figure
+from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome
 from tests.bench.measure import TOTAL, Sampler, percentile, watch
 from tests.bench.processes import BenchError
@@ -27,7 +27,7 @@ FIGURES = (
     Figure("max_ms", "latency, worst", "ms", 2),
     Figure("cpu_us", "CPU of the system", "µs/record", 0),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
-    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
+    OTHER_CPU,
 )
 
 

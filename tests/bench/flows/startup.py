@@ -13,7 +13,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from tests.bench import limits, load
-from tests.bench.figures import Figure
+from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome
 from tests.bench.measure import Sampler
 from tests.bench.processes import BenchError
@@ -26,8 +26,9 @@ FIGURES = (
     Figure("rest_seconds", "start to REST answers", "s", 2, value_max=2.0),
     Figure("first_record_seconds", "start to first record moved", "s", 2, value_max=20.0),
     Figure("cpu_seconds", "CPU used until the first record", "s", 1),
-    Figure("stop_seconds", "SIGTERM to ended", "s", 2),
-    Figure("other_cpu_percent", "CPU of everything else", "% of machine", 0),
+    Figure("stop_seconds", "SIGTERM to ended", "s", 2, value_max=5.0),
+    Figure("left_behind", "left behind by a stop", "processes", 0, value_max=0.0),
+    OTHER_CPU,
 )
 
 
@@ -64,6 +65,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             "first_record_seconds": first_seconds,
             "cpu_seconds": cpu_seconds,
             "stop_seconds": stop_seconds,
+            "left_behind": len(system.leftovers()),
             "other_cpu_percent": sampler.other_cpu_percent(system.started_at, first_at),
         }
     )
