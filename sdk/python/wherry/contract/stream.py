@@ -67,7 +67,9 @@ class SidecarStream(Generic[_Request, _Received]):
             self._method,
             request_serializer=wire.serializer,
             response_deserializer=(
-                wire.deserializer(self._response_type.FromString) if self._brings_frames else self._response_type.FromString
+                wire.deserializer(self._response_type.FromString)
+                if self._brings_frames
+                else self._response_type.FromString
             ),
         )
         self._call = call(self._requests(), metadata=trace.metadata())

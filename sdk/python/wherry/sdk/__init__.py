@@ -24,7 +24,7 @@ from wherry.sdk.config import Config, key
 from wherry.sdk.plan import Offsets, Plan, Split, Task, Work
 from wherry.sdk.plugin import Context, Findings
 from wherry.sdk.records import Batch, CaughtUp, Mark, Record
-from wherry.sdk.serve import serve
+from wherry.sdk.server import serve
 from wherry.sdk.sink import Flushed, Sink, SinkTask
 from wherry.sdk.source import Source
 

@@ -40,7 +40,11 @@ from wherry.sdk.records import CaughtUp, Record
 from wherry.sdk.source import Source
 
 GATHER_S: Final = 0.005
-ROWS_QUEUED_MAX: Final = 50_000
+ROWS_QUEUED_MAX: Final = 8192
+BYTES_QUEUED_MAX: Final = 2 * FRAME_BYTES_TARGET
+# What a row takes in memory beside its text or bytes, and one of another kind altogether, about.
+_ROW_OVERHEAD_BYTES: Final = 256
+_ROW_OBJECT_BYTES: Final = 1024
 # Until the first frame has shown how large rows are.
 ROWS_QUEUED_FIRST: Final = 64
 QUERY_DEADLINE_S: Final = 30.0
@@ -51,6 +55,7 @@ _JOIN_BELOW: Final = FRAME_BYTES_TARGET // 4
 
 # The generator has come to its end by itself; it was told to end.
 _DONE: Final = object()
+_SIZED: Final = frozenset({str, bytes})
 _STOPPED: Final = object()
 
 
@@ -73,7 +78,7 @@ class Intake:
         self.items: deque[Any] = deque()
         self.condition = threading.Condition()
         self.rows_max = ROWS_QUEUED_FIRST
-        self.bytes_max = 2 * FRAME_BYTES_TARGET
+        self.bytes_max = BYTES_QUEUED_MAX
         self.bytes_put = 0
         self.bytes_taken = 0
         self.waiting = False
@@ -102,7 +107,7 @@ class Intake:
         if kind is Record:
             value = item.value
             # The true size of a dict isn't known here; rows_max follows the size of earlier ones.
-            size = len(value) if type(value) is str or type(value) is bytes else 0
+            size = len(value) + _ROW_OVERHEAD_BYTES if type(value) in _SIZED else _ROW_OBJECT_BYTES
         else:
             size = item.nbytes if isinstance(item, contract.Batch) else 0
         self.items.append(item)
@@ -257,13 +262,17 @@ class Reading:
         rows: list[Record] = []
         marks: list[tuple[int, Position]] = []
         errors: list[RowError] = []
-        size = 0
-        while items and size < self._target:
+        size = data = 0
+        while items and data < self._target:
             item = items[0]
             if type(item) is Record:
                 rows.append(item)
                 value = item.value
-                size += len(value) if type(value) is str or type(value) is bytes else 0
+                if type(value) in _SIZED:
+                    data += len(value)
+                    size += len(value) + _ROW_OVERHEAD_BYTES
+                else:
+                    size += _ROW_OBJECT_BYTES
             elif isinstance(item, contract.Mark):
                 marks.append((len(rows), item.position))
             elif isinstance(item, RecordRejectedError):
@@ -319,10 +328,10 @@ class Reading:
         return batch
 
     def _learn(self, made: list[contract.Batch], rows: int) -> None:
-        """Lets the queue hold about two frames' worth of rows."""
+        """Lets the queue hold about a frame's worth of rows."""
         if rows:
             average = max(1, sum(batch.nbytes for batch in made) // rows)
-            self._intake.rows_max = max(16, min(ROWS_QUEUED_MAX, 2 * self._target // average))
+            self._intake.rows_max = max(16, min(ROWS_QUEUED_MAX, self._target // average))
 
     def _send(self, item: contract.Batch | list[contract.Batch]) -> Iterator[source_pb2.ReadResponse | WireFrame]:
         """Sends batches in frames of bearable size, each once there is credit for it."""

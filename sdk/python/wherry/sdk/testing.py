@@ -30,7 +30,7 @@ from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns
 from wherry.sdk.plugin import Plugin
 from wherry.sdk.records import Record
-from wherry.sdk.serve import Server
+from wherry.sdk.server import Server
 from wherry.sdk.sink import Sink
 from wherry.sdk.source import Source
 

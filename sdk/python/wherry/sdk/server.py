@@ -20,6 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from wherry.contract import rpc, telemetry
 from wherry.contract.limits import Limits
+from wherry.contract.memory import give_memory_back, keep_pandas_out
 from wherry.sdk._events import EventsHandler
 from wherry.sdk._services import Sidecar, handlers
 from wherry.sdk.plugin import Plugin
@@ -121,6 +122,8 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
         name: Name of the plugin; by default that of the sidecar.yaml beside its code.
         version: Its version; likewise.
     """
+    keep_pandas_out()
+    give_memory_back()
     endpoint = os.environ.get(ENDPOINT, "")
     if not endpoint:
         sys.stderr.write(_usage(classes))
