@@ -50,6 +50,8 @@ class Machine:
         )
         self._books: dict[str, Book] = {}
         self._timers: list[tuple[int, str]] = []
+        """A heap; entries that are no longer in `_due` are void."""
+        self._due: dict[str, int] = {}
 
     def step(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
         """Take in an event; the answer is to be carried out in order."""
@@ -72,6 +74,8 @@ class Machine:
 
     def due_ms(self) -> int | None:
         """When a Tick has something to do next; None if never."""
+        while self._timers and self._due.get(self._timers[0][1]) != self._timers[0][0]:
+            heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     @property
@@ -139,20 +143,25 @@ class Machine:
 
     def _tick(self, now_ms: int) -> list[fx.Effect]:
         effects: list[fx.Effect] = []
-        while self._timers and self._timers[0][0] <= now_ms:
-            _, name = heapq.heappop(self._timers)
-            book = self._books.get(name)
-            if book is not None:
-                book.tick(now_ms)
-                effects += self._settled(book, now_ms)
+        while (due_ms := self.due_ms()) is not None and due_ms <= now_ms:
+            book = self._books[heapq.heappop(self._timers)[1]]
+            del self._due[book.name]
+            book.tick(now_ms)
+            effects += self._settled(book, now_ms)
         return effects
 
     def _settled(self, book: Book, now_ms: int) -> list[fx.Effect]:
         effects = book.settle(now_ms)
-        due_ms = book.due_ms(now_ms)
-        # Entries are left behind when a timer moves: they fire, find nothing due, and are gone.
-        if due_ms is not None and (due_ms, book.name) not in self._timers[:1]:
-            heapq.heappush(self._timers, (max(due_ms, now_ms + 1), book.name))
         if book.gone:
-            del self._books[book.name]
+            self._books.pop(book.name)
+            self._due.pop(book.name, None)
+            return effects
+        due_ms = book.due_ms(now_ms)
+        if due_ms is None:
+            self._due.pop(book.name, None)
+            return effects
+        due_ms = max(due_ms, now_ms + 1)
+        if self._due.get(book.name) != due_ms:
+            self._due[book.name] = due_ms
+            heapq.heappush(self._timers, (due_ms, book.name))
         return effects

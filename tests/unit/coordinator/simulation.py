@@ -1,0 +1,301 @@
+"""A world for the machine to live in: workers, plans and a network that drops, repeats and reorders; all from one seed.
+
+Time jumps from event to event. The world checks what must always hold while it runs, and can be told to behave
+(`calm`), after which everything that is wanted has to come about.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wherry.contract.errors import ErrorClass
+from wherry.contract.plan import Plan, Work
+from wherry.contract.position import Position
+from wherry.coordinator import effects as fx
+from wherry.coordinator import events as ev
+from wherry.coordinator.api import State
+from wherry.coordinator.lease import LeaseTimes
+from wherry.coordinator.machine import Machine
+
+TIMES = LeaseTimes(launch_ms=20_000, silence_ms=10_000, drain_ms=4_000, drain_grace_ms=500)
+STEPS_MAX = 200_000
+SPLITS = tuple(f"s{n}" for n in range(7))
+SPLIT_LENGTH = 3
+
+
+@dataclass
+class Worker:
+    """A process that runs a lease attempt. It reports every 500 ms and obeys signals, unless it is dead or deaf."""
+
+    lease: str
+    connector: str
+    generation: int
+    attempt: int
+    work: ev.TaskWork | None = None
+    position: int = 0
+    alive: bool = True
+    heard_ms: int = 0
+    draining: bool = False
+    waiting: bool = False
+
+
+class World:
+    """Runs a machine against everything that can go wrong."""
+
+    def __init__(self, seed: int, *, faults: float = 0.15) -> None:
+        self.random = random.Random(seed)
+        self.faults = faults
+        self.now_ms = 0
+        self.machine = Machine(generation=1_000, times=TIMES, jitter=self.random.random)
+        self.committed: dict[tuple[str, str], int] = {}
+        self.workers: dict[tuple[str, int], Worker] = {}
+        self.granted: dict[tuple[str, int], tuple[str, int]] = {}
+        self.commits: list[fx.CommitReport] = []
+        self.shown: dict[tuple[str, int | None], str] = {}
+        self.generations: dict[str, int] = {}
+        self._queue: list[tuple[int, int, object]] = []
+        self._numbers = itertools.count()
+        self._requests = itertools.count(1)
+        self.at(0, ev.EngineUp())
+
+    # ---- time and network --------------------------------------------------------------------------------------
+
+    def at(self, delay_ms: int, item: object) -> None:
+        heapq.heappush(self._queue, (self.now_ms + delay_ms, next(self._numbers), item))
+
+    def send(self, event: ev.Event) -> None:
+        """Over the network: late, twice, or never."""
+        if self.random.random() < self.faults:
+            if self.random.random() < 0.5:
+                return
+            self.at(self.random.randrange(1, 3_000), event)
+        self.at(self.random.randrange(1, 50), event)
+
+    def calm(self) -> None:
+        self.faults = 0.0
+
+    def run(self, for_ms: int) -> None:
+        until = self.now_ms + for_ms
+        for _ in range(STEPS_MAX):
+            due = self.machine.due_ms()
+            head = self._queue[0][0] if self._queue else None
+            nearest = min((t for t in (due, head) if t is not None), default=until + 1)
+            if nearest > until:
+                self.now_ms = until
+                return
+            self.now_ms = max(self.now_ms, nearest)
+            item: object = ev.Tick()
+            if head is not None and head <= nearest:
+                item = heapq.heappop(self._queue)[2]
+            if isinstance(item, Worker):
+                self._work(item)
+            else:
+                self._step(item)  # type: ignore[arg-type]
+        raise AssertionError("the world never comes to rest")
+
+    def _step(self, event: ev.Event) -> None:
+        for effect in self.machine.step(event, self.now_ms):
+            self._carry_out(effect)
+        self.check()
+
+    def everything_runs(self, connector: str, tasks: int) -> bool:
+        """Whether all tasks show RUNNING, and so does the connector."""
+        shown = self.machine.shown(connector)
+        if shown is None or shown.connector[0] is not State.RUNNING or len(shown.tasks) != tasks:
+            return False
+        return all(state is State.RUNNING for state, _ in shown.tasks.values())
+
+    # ---- what must always hold -----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        tasks = [(lease.connector, lease.task) for lease in self.machine.leases()]
+        assert len(tasks) == len(set(tasks)), "two live leases for one task"
+        splits = [(lease.connector, lease.split) for lease in self.machine.leases() if lease.split]
+        assert len(splits) == len(set(splits)), "a split is read twice at once"
+        for name in self.machine.connectors():
+            book = self.machine.book(name)
+            assert book is not None
+            assert book.handout.generation >= self.generations.get(name, 0), "generations rise"
+            self.generations[name] = book.handout.generation
+            for lease in book.handout.leases.values():
+                assert lease.generation == book.handout.generation, "no lease of an old generation is live"
+                assert book.handout.tasks[lease.task].leased, "a task with a lease says so"
+            shown = self.machine.shown(name)
+            for task, (state, _) in (shown.tasks if shown else {}).items():
+                assert self.shown.get((name, task)) == state.value, "what is shown was published"
+
+    def _check_commit(self, effect: fx.CommitReport) -> None:
+        lease = next((lease for lease in self.machine.leases() if lease.id == effect.lease), None)
+        if lease is not None:  # it may have ended by the same step
+            assert effect.generation == lease.generation
+        for position in effect.positions:
+            key = (effect.connector, position.partition)
+            number = int(json.loads(position.offset or "{}")["n"])
+            assert number >= self.committed.get(key, 0), "a stale lease moved a position back"
+            self.committed[key] = number
+
+    # ---- effects -------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.LoadPlan():
+                self._plan(effect)
+            case fx.StartLeases():
+                for start in effect.leases:
+                    worker = Worker(start.lease, effect.connector, effect.generation, 0)
+                    self._open(worker)
+            case fx.GrantLease():
+                self._grant(effect)
+            case fx.DrainLease() if self.random.random() >= self.faults:
+                for worker in self._of(effect.lease):
+                    worker.draining = True
+            case fx.FenceLease() if self.random.random() >= self.faults:
+                for worker in self._of(effect.lease):
+                    if effect.below_attempt is None or worker.attempt < effect.below_attempt:
+                        worker.alive = False
+            case fx.AssignSplit():
+                for worker in self._of(effect.lease):
+                    if effect.work is None:
+                        self._end(worker, ev.EndReason.SPLITS_DONE)
+                    else:
+                        self._take_up(worker, effect.work)
+            case fx.CommitReport():
+                self._check_commit(effect)
+                self.commits.append(effect)
+            case fx.WatchTask():
+                self.at(self.random.randrange(100, 5_000), ev.Woken(effect.connector, effect.task))
+            case fx.PublishStatus():
+                key = (effect.connector, effect.task)
+                if effect.state is None:
+                    self.shown.pop(key, None)
+                else:
+                    self.shown[key] = effect.state.value
+            case _:
+                pass
+
+    def _plan(self, effect: fx.LoadPlan) -> None:
+        if self.random.random() < self.faults:
+            failure = ev.Failure(ErrorClass.TRANSIENT, "the other system is away")
+            self.send(ev.PlanFailed(effect.connector, effect.plan_id, failure))
+            return
+        result: ev.SourcePlan | ev.SinkPlan
+        if effect.spec.kind is ev.Kind.SINK:
+            result = ev.SinkPlan(tuple(f'{{"p":{n}}}' for n in range(5)))
+        else:
+            done = {i for i in SPLITS if self.committed.get((effect.connector, _split(i)), 0) >= SPLIT_LENGTH}
+            logs = int(effect.spec.config.get("logs", "0"))
+            tasks = tuple(Work(str(n), partitions=(f'{{"log":{n}}}',)) for n in range(logs))
+            splits = tuple(
+                Work(i, partitions=(_split(i),), order_group="g" if i in ("s1", "s2", "s3") else "")
+                for i in (SPLITS if effect.spec.splits else ())
+                if i not in done and i not in effect.splits_active
+            )
+            result = ev.SourcePlan(Plan(tasks, splits, replan_after_ms=20_000))
+        self.send(ev.Planned(effect.connector, effect.plan_id, result))
+
+    # ---- workers -------------------------------------------------------------------------------------------------
+
+    def _of(self, lease: str) -> Sequence[Worker]:
+        return [worker for worker in self.workers.values() if worker.lease == lease and worker.alive]
+
+    def _open(self, worker: Worker) -> None:
+        self.workers[worker.lease, worker.attempt] = worker
+        if self.random.random() < self.faults:
+            self._crash(worker)
+            return
+        self.send(
+            ev.LeaseOpening(
+                worker.connector, worker.lease, worker.generation, worker.attempt, next(self._requests), "w"
+            )
+        )
+
+    def _crash(self, worker: Worker) -> None:
+        """The process dies: Spark runs the task once more, or the job fails; either may go unheard."""
+        worker.alive = False
+        if worker.attempt < 3 and self.random.random() < 0.7:
+            again = Worker(worker.lease, worker.connector, worker.generation, worker.attempt + 1)
+            self._open(again)
+        else:
+            self.send(ev.LeaseLost(worker.connector, worker.lease, "the worker died"))
+
+    def _grant(self, effect: fx.GrantLease) -> None:
+        worker = self.workers.get((effect.lease, effect.attempt))
+        if worker is None or not worker.alive or worker.work is not None:
+            return
+        self._take_up(worker, effect.work)
+        worker.heard_ms = self.now_ms
+        self.at(100, worker)
+
+    def _take_up(self, worker: Worker, work: ev.TaskWork) -> None:
+        worker.work = work
+        worker.waiting = False
+        worker.position = self.committed.get((worker.connector, _partition(work)), 0)
+
+    def _work(self, worker: Worker) -> None:
+        """Half a second of a worker's life."""
+        if not worker.alive or worker.work is None:
+            return
+        # Signs of life of the coordinator: a worker that hears nothing for long stops by itself.
+        if self.random.random() >= self.faults:
+            worker.heard_ms = self.now_ms
+        if self.now_ms - worker.heard_ms > TIMES.silence_ms:
+            worker.alive = False
+            return
+        if self.random.random() < self.faults / 10:
+            self._crash(worker)
+            return
+        if self.random.random() < self.faults / 10:
+            failed = ev.Failure(ErrorClass.BUG, "it broke")
+            self._end(worker, ev.EndReason.FAILED, failed)
+            return
+        self._progress(worker)
+
+    def _progress(self, worker: Worker) -> None:
+        assert worker.work is not None
+        if worker.draining:
+            self._end(worker, ev.EndReason.DRAINED)
+            return
+        self.at(500, worker)
+        if worker.waiting:
+            self._report(worker)
+            return
+        worker.position += 1
+        position = Position(_partition(worker.work), f'{{"n":{worker.position}}}')
+        if worker.work.work is not None and worker.work.split and worker.position >= SPLIT_LENGTH:
+            worker.waiting = True
+            self._report(worker, positions=(position,), splits_done=(worker.work.work.id,), want_split=True)
+            return
+        self._report(worker, positions=(position,))
+        if not worker.work.split and self.random.random() < 0.05:
+            self._end(worker, ev.EndReason.IDLE)
+
+    def _report(self, worker: Worker, **fields: Any) -> None:
+        """One stream: reports never overtake one another; a broken one is said again, or the worker dies with it."""
+        if self.random.random() < self.faults / 20:
+            worker.alive = False
+            return
+        report = ev.LeaseReported(worker.connector, worker.lease, worker.attempt, worker.position, **fields)
+        self.at(1, report)
+        if self.random.random() < self.faults:
+            self.at(1, report)
+
+    def _end(self, worker: Worker, reason: ev.EndReason, failure: ev.Failure | None = None) -> None:
+        worker.alive = False
+        self.at(2, ev.LeaseEnded(worker.connector, worker.lease, worker.attempt, reason, failure))
+
+
+def _split(split: str) -> str:
+    return f'{{"split":"{split}"}}'
+
+
+def _partition(work: ev.TaskWork) -> str:
+    if work.work is not None:
+        return work.work.partitions[0]
+    return work.partitions[0]
+
