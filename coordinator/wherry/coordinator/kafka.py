@@ -72,23 +72,33 @@ class KafkaAdmin:
         self, group: str, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[TopicPartition, int]:
         """Committed offsets of a group: of these partitions, or of all; those without one are left out."""
+        if partitions is not None:
+            return self._committed(group, partitions) if partitions else {}
         from confluent_kafka import ConsumerGroupTopicPartitions
 
-        asked = None if partitions is None else [_native(partition) for partition in partitions]
-        if asked == []:
-            return {}
-        request = ConsumerGroupTopicPartitions(group, asked)
+        # NB: the client library crashes the process when listing fails, so a call that fails safely goes first.
+        self.group_members(group)
 
         def ask() -> Any:
-            futures = self._admin().list_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
+            request = [ConsumerGroupTopicPartitions(group)]
+            futures = self._admin().list_consumer_group_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
-        answer = self._call(f"read the offsets of group {group}", ask)
-        return {
-            _own(native): int(native.offset)
-            for native in answer.topic_partitions
-            if native.error is None and native.offset >= _NO_OFFSET
-        }
+        return _offsets(self._call(f"read the offsets of group {group}", ask).topic_partitions)
+
+    def _committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Committed offsets as a consumer reads them, without joining the group."""
+        from confluent_kafka import Consumer
+
+        def ask() -> Any:
+            settings = {"log_level": 0, **self._config, "group.id": group, "enable.auto.commit": False}
+            consumer = Consumer(settings)
+            try:
+                return consumer.committed([_native(partition) for partition in partitions], CALL_TIMEOUT_S)
+            finally:
+                consumer.close()
+
+        return _offsets(self._call(f"read the offsets of group {group}", ask))
 
     def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write offsets of a group that has no live members."""
@@ -158,6 +168,12 @@ def _native(partition: TopicPartition, offset: int | None = None) -> Any:
         if offset is None
         else Native(partition.topic, partition.partition, offset)
     )
+
+
+def _offsets(natives: Iterable[Any]) -> dict[TopicPartition, int]:
+    return {
+        _own(native): int(native.offset) for native in natives if native.error is None and native.offset >= _NO_OFFSET
+    }
 
 
 def _own(native: Any) -> TopicPartition:

@@ -34,10 +34,12 @@ class Probe:
             bootstrap: The broker.
             sinks: Names of the sink connectors.
         """
+        from confluent_kafka import Consumer
         from confluent_kafka.admin import AdminClient
 
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._sinks = tuple(sinks)
+        settings = {"bootstrap.servers": bootstrap, "enable.auto.commit": False}
+        self._readers = {sink: Consumer(settings | {"group.id": f"connect-{sink}"}) for sink in sinks}
 
     def create_topic(self, partitions: int) -> None:
         """Makes the topic; one that exists is fine."""
@@ -53,18 +55,19 @@ class Probe:
 
     def sample(self) -> Sample:
         """Counts rows sent and landed."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
         places = [TopicPartition(TOPIC, i) for i in range(self._partitions)]
         ends = self._admin.list_offsets({place: OffsetSpec.latest() for place in places})
-        sent = sum(end.result(QUERY_TIMEOUT_S).offset for end in ends.values())
+        try:
+            sent = sum(end.result(QUERY_TIMEOUT_S).offset for end in ends.values())
+        except KafkaException:
+            sent = 0  # a new topic has no leader for a moment
         landed = {}
-        for sink in self._sinks:
-            group = f"connect-{sink}"
-            asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        for sink, consumer in self._readers.items():
             try:
-                offsets = asked[group].result(QUERY_TIMEOUT_S).topic_partitions
+                offsets = consumer.committed(places, QUERY_TIMEOUT_S)
             except KafkaException:
                 offsets = []  # the broker is still loading its group; nothing has been committed yet
             landed[sink] = sum(max(0, place.offset) for place in offsets)
