@@ -246,7 +246,7 @@ def _holds_jars(path: Path) -> bool:
 
 
 def _names(plugins: list[Plugin]) -> dict[str, Plugin]:
-    """Names to classes: a full class name comes first, then what a manifest says, then what follows from class names."""
+    """Names to classes: full class names come first, then aliases of manifests, then what follows from class names."""
     derived = {name: plugin for plugin in reversed(plugins) for name in plugin.names}
     given = {alias: plugin for plugin in reversed(plugins) for alias in plugin.manifest_class.aliases}
     return {**derived, **given, **{plugin.class_name: plugin for plugin in plugins}}

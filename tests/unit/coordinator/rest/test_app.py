@@ -11,7 +11,9 @@ from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.headers import HeaderRules, parse_rules
 
 
-@pytest.mark.parametrize("path", ["/connectors/", "/connectors/c/", "/connectors/c/status/", "/connectors/c;a=b/status"])
+@pytest.mark.parametrize(
+    "path", ["/connectors/", "/connectors/c/", "/connectors/c/status/", "/connectors/c;a=b/status"]
+)
 def test_trailing_slashes_and_matrix_parameters_are_ignored(ask, path):
     assert ask("GET", path).status == 200
 
@@ -26,7 +28,9 @@ def test_a_name_with_an_escaped_slash_or_percent_sign_can_be_reached(ask, herder
     assert ask("GET", "/connectors/a%2Fb%25c").json["name"] == "a/b%c"
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nope", 404), ("POST", "/connectors/c", 405), ("TRACE", "/", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/nope", 404), ("POST", "/connectors/c", 405), ("TRACE", "/", 405)]
+)
 def test_an_unmatched_request_is_told_without_a_media_type(ask, method, path, status):
     answer = ask(method, path)
     assert answer.status == status

@@ -61,7 +61,8 @@ def test_numbers_and_booleans_keep_their_spelling(ask, herder):
 
 
 @pytest.mark.parametrize(
-    ("text", "state"), [("PAUSED", TargetState.PAUSED), ("stopped", TargetState.STOPPED), ("Running", TargetState.STARTED)]
+    ("text", "state"),
+    [("PAUSED", TargetState.PAUSED), ("stopped", TargetState.STOPPED), ("Running", TargetState.STARTED)],
 )
 def test_an_initial_state_is_taken_in_any_case(ask, herder, text, state):
     ask("POST", "/connectors", {"name": "n", "config": {}, "initial_state": text})

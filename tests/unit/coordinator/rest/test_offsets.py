@@ -34,7 +34,8 @@ def test_an_empty_list_is_400_even_for_an_unknown_connector(ask, body):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", {"x": 1}, {"offsets": [{"x": 1}]}, {"offsets": 1}, {"offsets": [{"partition": 1}]}, {"offsets": ["a"]}]
+    "body",
+    [b"", {"x": 1}, {"offsets": [{"x": 1}]}, {"offsets": 1}, {"offsets": [{"partition": 1}]}, {"offsets": ["a"]}],
 )
 def test_another_shape_is_500_with_a_sentence(ask, body):
     answer = ask("PATCH", "/connectors/c/offsets", body)

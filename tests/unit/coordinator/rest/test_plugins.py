@@ -12,7 +12,13 @@ def test_a_plugin_without_version_shows_none(ask):
 
 @pytest.mark.parametrize(
     ("query", "count"),
-    [("", 1), ("?connectorsOnly=", 1), ("?connectorsOnly=TRUE", 1), ("?connectorsOnly=0", 2), ("?connectorsOnly=FALSE", 2)],
+    [
+        ("", 1),
+        ("?connectorsOnly=", 1),
+        ("?connectorsOnly=TRUE", 1),
+        ("?connectorsOnly=0", 2),
+        ("?connectorsOnly=FALSE", 2),
+    ],
 )
 def test_connectors_only_is_the_default_and_anything_but_true_is_false(ask, query, count):
     assert len(ask("GET", f"/connector-plugins{query}").json) == count

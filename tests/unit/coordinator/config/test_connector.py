@@ -1,0 +1,153 @@
+"""A configuration is checked as the real worker checks it: what it answered is kept in data/."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wherry.contract.config import ConfigDef, ConfigKey, ConfigType, Importance, NonEmptyValidator
+from wherry.contract.description import ClassDescription, Role
+from wherry.coordinator.config import connector
+from wherry.coordinator.config.connector import ConnectorRules, validate
+from wherry.coordinator.config.overrides import OverridePolicy
+from wherry.coordinator.rest.shapes import config_infos
+
+REAL = json.loads((Path(__file__).parent / "data/kafka-connect-4.3.1-validations.json").read_text())
+FILE = ConfigKey("file", importance=Importance.HIGH)
+TOPIC = ConfigKey("topic", required=True, importance=Importance.HIGH, validators=(NonEmptyValidator(),))
+BATCH = ConfigKey("batch.size", ConfigType.INT, "2000", importance=Importance.LOW)
+SOURCE = ClassDescription("x.FileStreamSourceConnector", Role.SOURCE, ConfigDef([FILE, TOPIC, BATCH]))
+SINK = ClassDescription("x.FileStreamSinkConnector", Role.SINK, ConfigDef([FILE]))
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+RULES = ConnectorRules(converters={"key": JSON, "value": JSON, "header": SIMPLE}, version="4.3.1")
+GOOD = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
+GOOD_SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t"}
+
+
+def check(config, description=SOURCE, **changes):
+    return validate(config, description, version="4.3.1", rules=changes.pop("rules", RULES), **changes)
+
+
+def errors(config, description=SOURCE, **changes):
+    infos = check(config, description, **changes)
+    return {each.value.name: list(each.value.errors) for each in infos.configs if each.value.errors}
+
+
+@pytest.mark.parametrize("case", REAL["cases"], ids=lambda case: case["case"])
+def test_values_and_errors_are_those_of_the_real_worker(case):
+    described = SINK if case["case"].startswith("sink") else SOURCE
+    shown = config_infos(check(case["config"], described))
+    values = [[each["value"]["name"], each["value"]["value"], each["value"]["errors"]] for each in shown["configs"]]
+    assert values == case["values"]
+    assert (shown["error_count"], shown["groups"]) == (case["error_count"], case["groups"])
+
+
+@pytest.mark.parametrize(("described", "role"), [(SOURCE, "source"), (SINK, "sink")])
+def test_definitions_are_those_of_the_real_worker_but_for_their_prose(described, role):
+    shown = config_infos(check(GOOD if role == "source" else GOOD_SINK, described))
+    definitions = [each["definition"] for each in shown["configs"]]
+    for definition in definitions:
+        del definition["documentation"]
+    assert definitions == REAL["definitions"][role]
+
+
+@pytest.mark.parametrize(("described", "count"), [(SOURCE, 27), (SINK, 25)])
+def test_the_file_connectors_have_as_many_keys_as_kafkas(described, count):
+    assert len(connector.keys_of(described)) == count
+
+
+def test_a_null_value_is_an_error_but_for_the_classs_own_keys():
+    null = "Null value can not be supplied as the configuration value."
+    found = errors({**GOOD, "errors.log.enable": None, "batch.size": None, "unknown": None})
+    assert found == {"unknown": [null], "errors.log.enable": [null]}
+
+
+@pytest.mark.parametrize("what", ["transforms", "predicates"])
+def test_what_this_release_cannot_do_is_refused_by_name(what):
+    (message,) = errors({**GOOD, what: "route", f"{what}.route.type": "x.RegexRouter"})[what]
+    assert "not in this release" in message
+    assert "'route' (x.RegexRouter)" in message
+
+
+def test_a_converter_of_another_making_is_refused():
+    assert errors({**GOOD, "value.converter": "nope"}) == {
+        "value.converter": ["Invalid value nope for configuration value.converter: Class nope could not be found."]
+    }
+
+
+def test_a_converters_settings_are_checked_and_shown():
+    config = {**GOOD, "value.converter": "Json", "value.converter.decimal.format": "x"}
+    assert (
+        "String must be one of (case insensitive): BASE64, NUMERIC"
+        in errors(config)["value.converter.decimal.format"][0]
+    )
+    shown = {each.value.name: each.value.value for each in check(config).configs}
+    assert shown["value.converter"] == JSON
+    assert shown["value.converter.schemas.enable"] == "true"
+
+
+def test_a_header_converter_is_no_converter():
+    assert errors({**GOOD, "key.converter": SIMPLE}) != {}
+    assert errors({**GOOD, "header.converter": SIMPLE}) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        ("4.3.1", True),
+        ("4.3.0", False),
+        ("[4.0,5.0)", True),
+        ("(4.3.1,)", False),
+        ("[,4.3.1]", True),
+        ("[4.3.1]", True),
+    ],
+)
+def test_a_version_is_exact_or_a_range(version, fits):
+    assert (errors({**GOOD, "connector.plugin.version": version}) == {}) is fits
+
+
+def test_exactly_once_cannot_be_required_from_a_release_without_it():
+    assert "exactly.once.support" in errors({**GOOD, "exactly.once.support": "Required"})
+    assert errors({**GOOD, "exactly.once.support": "REQUESTED"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "refused"),
+    [
+        ("All", set()),
+        ("None", {"linger.ms", "sasl.mechanism"}),
+        ("Principal", {"linger.ms"}),
+        ("Allowlist", {"sasl.mechanism"}),
+    ],
+)
+def test_overrides_are_subject_to_the_policy(policy, refused):
+    rules = ConnectorRules(overrides=OverridePolicy(policy, frozenset({"linger.ms"})))
+    config = {**GOOD, "producer.override.linger.ms": "5", "producer.override.sasl.mechanism": "PLAIN"}
+    assert set(errors(config, rules=rules)) == {f"producer.override.{key}" for key in refused}
+
+
+def test_an_override_that_is_refused_is_told_in_kafkas_words():
+    found = errors({**GOOD, "admin.override.x": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
+    assert found["admin.override.x"] == [
+        "The 'None' policy does not allow 'x' to be overridden in the connector configuration."
+    ]
+
+
+def test_what_the_plugin_found_is_added_to_its_keys():
+    found = errors(GOOD, found={"file": ["No such folder."], "table.x": ["No such table."]})
+    assert found == {"table.x": ["No such table."], "file": ["No such folder."]}
+
+
+def test_what_the_plugin_offers_takes_the_place_of_what_it_described():
+    infos = check(GOOD, recommended={"file": ["/a", "/b"]})
+    assert [each.value.recommended_values for each in infos.configs if each.value.name == "file"] == [("/a", "/b")]
+
+
+def test_a_password_is_hidden_in_value_and_default():
+    secret = ConfigKey("pw", ConfigType.PASSWORD, "default-secret")
+    infos = check({**GOOD, "pw": "my-secret"}, ClassDescription("x.S", Role.SOURCE, ConfigDef([TOPIC, secret])))
+    (shown,) = [each for each in infos.configs if each.value.name == "pw"]
+    assert (shown.value.value, shown.definition.default_value) == ("[hidden]", "[hidden]")

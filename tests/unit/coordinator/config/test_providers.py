@@ -1,0 +1,87 @@
+"""Config providers fill placeholders in, where they may."""
+
+from __future__ import annotations
+
+import pytest
+
+from wherry.contract.errors import ConfigError
+from wherry.coordinator.config.providers import ProviderError, Providers
+
+PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+def providers(environ=None, **params):
+    config = {"config.providers": "file,env,dir"}
+    for name, kind in (("file", "File"), ("env", "EnvVar"), ("dir", "Directory")):
+        config[f"config.providers.{name}.class"] = f"{PACKAGE}.{kind}ConfigProvider"
+    config |= {f"config.providers.{key.replace('__', '.')}": value for key, value in params.items()}
+    return Providers.configured(config, environ or {})
+
+
+def resolve(text, found):
+    return found.resolve({"k": text}).values["k"]
+
+
+def test_a_key_of_a_properties_file_is_filled_in(tmp_path):
+    (tmp_path / "s.properties").write_text("user=me\npw=a\\=b\n")
+    text = f"${{file:{tmp_path}/s.properties:user}}/${{file:{tmp_path}/s.properties:pw}}"
+    assert resolve(text, providers()) == "me/a=b"
+
+
+def test_an_environment_variable_is_filled_in():
+    assert resolve("x-${env:PW}-y", providers({"PW": "secret"})) == "x-secret-y"
+
+
+def test_a_file_of_a_folder_is_filled_in_whole(tmp_path):
+    (tmp_path / "pw").write_text("secret\n")
+    assert resolve(f"${{dir:{tmp_path}:pw}}", providers()) == "secret\n"
+
+
+@pytest.mark.parametrize("text", ["${env:NOPE}", "${other:x}", "${env}", "$env:PW", "${dir:/nowhere:x}", "${file::x}"])
+def test_what_cannot_be_filled_in_stays(text):
+    assert resolve(text, providers({"PW": "secret"})) == text
+
+
+def test_nothing_is_filled_in_unless_the_worker_names_a_provider():
+    assert resolve("${env:PATH}", Providers.configured({})) == "${env:PATH}"
+
+
+def test_a_key_may_not_lead_out_of_its_folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pw").write_text("secret")
+    text = f"${{dir:{tmp_path}/in:../pw}}"
+    assert resolve(text, providers()) == text
+
+
+def test_only_allowed_paths_are_read(tmp_path):
+    for folder in ("open", "shut"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "pw").write_text("secret")
+    (tmp_path / "open/link").symlink_to(tmp_path / "shut")
+    found = providers(dir__param__allowed__paths=str(tmp_path / "open"))
+    assert resolve(f"${{dir:{tmp_path}/open:pw}}", found) == "secret"
+    for where in ("shut", "open/../shut", "open/link"):
+        text = f"${{dir:{tmp_path}/{where}:pw}}"
+        assert resolve(text, found) == text
+
+
+def test_only_allowed_variables_are_read():
+    found = providers({"DB_PW": "secret", "PATH": "x"}, env__param__allowlist__pattern="DB_.*")
+    assert resolve("${env:DB_PW}${env:PATH}", found) == "secret${env:PATH}"
+
+
+def test_a_file_that_cannot_be_read_is_an_error():
+    with pytest.raises(ProviderError, match="Could not read properties from file /nowhere/s"):
+        resolve("${file:/nowhere/s:x}", providers())
+
+
+def test_a_provider_of_another_class_is_refused():
+    with pytest.raises(ConfigError, match=r"config\.providers\.v\.class: Class x\.Vault could not be found"):
+        Providers.configured({"config.providers": "v", "config.providers.v.class": "x.Vault"})
+
+
+def test_what_was_filled_in_can_be_hidden_again():
+    resolved = providers({"PW": "secret"}).resolve({"k": "${env:PW}", "other": "secret"})
+    assert resolved.placeholders == {"k": "${env:PW}"}
+    assert resolved.hide("k", "Invalid value secret") == "Invalid value ${env:PW}"
+    assert resolved.hide("other", "Invalid value secret") == "Invalid value secret"

@@ -1,0 +1,112 @@
+"""The worker file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from wherry.contract.errors import ConfigError
+from wherry.coordinator.config.worker import WorkerConfig
+
+GOOD = {
+    "bootstrap.servers": "a:9092, b:9092",
+    "key.converter": "Json",
+    "value.converter": "Json",
+    "offset.storage.file.filename": "/tmp/o",
+}
+
+
+def test_defaults_are_kafka_connects():
+    worker = WorkerConfig.of(GOOD)
+    assert worker.bootstrap_servers == "a:9092,b:9092"
+    assert worker.listeners == ("http://:8083",)
+    assert worker.offset_flush_interval_ms == 60_000
+    assert worker.shutdown_timeout_ms == 5_000
+    assert worker.plugin_path == ()
+    assert worker.topic_tracking
+    assert worker.spark_master == "local[64,4]"
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_a_required_key_is_missed_by_name(key):
+    with pytest.raises(ConfigError, match=f'Missing required configuration "{key}" which has no default value.'):
+        WorkerConfig.of({name: value for name, value in GOOD.items() if name != key})
+
+
+def test_a_wrong_value_is_told_with_file_and_key(tmp_path):
+    path = tmp_path / "w.properties"
+    path.write_text("\n".join(f"{key}={value}" for key, value in GOOD.items()) + "\noffset.flush.interval.ms=soon\n")
+    with pytest.raises(ConfigError, match=r"w\.properties: Invalid value soon .*offset\.flush\.interval\.ms"):
+        WorkerConfig.load(path)
+
+
+def test_a_distributed_workers_file_is_known_too():
+    worker = WorkerConfig.of({**GOOD, "group.id": "g", "config.storage.topic": "c", "rebalance.timeout.ms": "1"})
+    assert worker.unknown == ()
+
+
+def test_distributed_mode_demands_its_own_keys():
+    with pytest.raises(ConfigError, match=r"group\.id"):
+        WorkerConfig.of(GOOD, distributed=True)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["producer.linger.ms", "value.converter.schemas.enable", "config.providers.f.class", "wherry.spark.executor.cores",
+     "ssl.truststore.location", "listeners.https.ssl.keystore.location"],
+)  # fmt: skip
+def test_keys_that_others_read_are_no_strangers(key):
+    assert WorkerConfig.of({**GOOD, key: "x"}).unknown == ()
+
+
+def test_an_unknown_key_is_kept_and_named_with_the_one_probably_meant(caplog):
+    worker = WorkerConfig.of({**GOOD, "ofset.flush.interval.ms": "1", "my.own": "2"})
+    with caplog.at_level(logging.WARNING):
+        worker.warn_unknown()
+    assert worker.values["my.own"] == "2"
+    assert "Did you mean offset.flush.interval.ms?" in caplog.text
+    assert "my.own is not known and does nothing." in caplog.text
+
+
+def test_placeholders_of_the_file_itself_are_filled_in(tmp_path):
+    secrets = tmp_path / "s.properties"
+    secrets.write_text("where=k:9092")
+    worker = WorkerConfig.of(
+        {
+            **GOOD,
+            "bootstrap.servers": f"${{file:{secrets}:where}}",
+            "config.providers": "file",
+            "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        }
+    )
+    assert worker.bootstrap_servers == "k:9092"
+
+
+def test_spark_settings_are_passed_on_without_our_prefix():
+    worker = WorkerConfig.of({**GOOD, "wherry.spark.master": "local[2]", "wherry.spark.ui.enabled": "true"})
+    assert (worker.spark_master, worker.spark_settings) == ("local[2]", {"spark.ui.enabled": "true"})
+
+
+@pytest.mark.parametrize(
+    ("extra", "ports", "worker_id"),
+    [
+        ({"listeners": "http://127.0.0.1:8083"}, [], "127.0.0.1:8083"),
+        ({"listeners": "http://127.0.0.1:0"}, [4711], "127.0.0.1:4711"),
+        ({"rest.advertised.host.name": "w1", "rest.advertised.port": "80"}, [8083], "w1:80"),
+        ({"listeners": "http://[::1]:8083"}, [], "::1:8083"),
+    ],
+)
+def test_the_worker_id_is_the_advertised_address(extra, ports, worker_id):
+    assert WorkerConfig.of({**GOOD, **extra}).worker_id(ports) == worker_id
+
+
+def test_topic_tracking_can_be_switched_off():
+    worker = WorkerConfig.of({**GOOD, "topic.tracking.enable": "false"})
+    assert not worker.topic_tracking
+    assert not worker.topic_tracking_reset
+
+
+def test_the_plugin_path_is_a_list_of_folders():
+    assert WorkerConfig.of({**GOOD, "plugin.path": "/a, /b"}).plugin_path == (Path("/a"), Path("/b"))
