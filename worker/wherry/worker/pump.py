@@ -368,7 +368,7 @@ class _Pump:
             self._pipeline.reader.pause(paused)
 
     def _take_failed_rows(self, *, last: bool = False) -> None:
-        """Gives up the rows the writer refused; those it wants to be offered once more only if this is the `last` time."""
+        """Gives up the rows the writer refused; those to be offered once more only the `last` time."""
         given_up = []
         for failed in self._pipeline.writer.failed_rows():
             transient = failed.error.error_class is ErrorClass.TRANSIENT and not last

@@ -38,6 +38,11 @@ class JsonConverter:
         self._reader = EnvelopeReader(content, self._options) if self._schemas else None
         self._writer = EnvelopeWriter(self._options, bare=bool(content.strip())) if self._schemas else None
 
+    @property
+    def uses_schemas(self) -> bool:
+        """Whether values travel with a schema: `schemas.enable`."""
+        return self._schemas
+
     def to_connect(self, topic: str, column: pa.Array) -> Converted:
         """See `Converter.to_connect`."""
         if self._reader is not None:

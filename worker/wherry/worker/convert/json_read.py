@@ -1,9 +1,9 @@
 """JSON text into typed columns: a vectorised parser where it provably gives the exact answer, else row by row.
 
-The proof: every text is wrapped as `{"v":TEXT}` on a line of its own, so that each line gives at least one row or an
-error; as many rows as lines then means exactly one value per line. pyarrow's parser refuses what it can't take as
-declared (wrong kinds, fractions for integers, overflow, members given twice, damaged text). What it alone would let
-pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails the proof is bisected,
+The proof: every text is an object on a line of its own, or is wrapped as `{"v":TEXT}`, so that each line gives at least
+one row or an error; as many rows as lines then means exactly one value per line. pyarrow's parser refuses what it can't
+take as declared (wrong kinds, fractions for integers, overflow, members given twice, damaged text). What it alone would
+let pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails the proof is bisected,
 so that a few surprising rows cost little.
 
 Two sets of rules for the row-wise way: Kafka Connect's, where a wrong kind becomes 0 or null (reference behaviour of
@@ -12,6 +12,7 @@ its JsonConverter), and strict ones for a typed sink, where it is an error of th
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import Any, Final
@@ -25,6 +26,7 @@ from wherry.worker.convert.json_rows import RowRules, strict_value
 
 _OPEN: Final = pa.scalar('{"v":', pa.string())
 _CLOSE: Final = pa.scalar("}\n", pa.string())
+_LINE_END: Final = pa.scalar("\n", pa.string())
 _EMPTY: Final = pa.scalar("", pa.string())
 _NULL: Final = "null"
 # Below this many rows the row-wise way is no slower than another try.
@@ -42,16 +44,17 @@ BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to seriali
 
 def check_json(texts: pa.Array) -> bool:
     """Whether every text is provably one JSON value."""
-    return _read(texts, pa.schema([pa.field("none", pa.null())]), "ignore") is not None
+    return _read_objects(texts, pa.schema([pa.field("none", pa.null())])) is not None
 
 
-def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value) -> Converted:
+def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value, *, whole: bool = False) -> Converted:
     """Parses JSON texts into the type of a field.
 
     Args:
         texts: The texts; null stays null.
         field: Type and nullability wanted.
         rules: How one parsed value becomes a value of the field; raises DataError when it can't.
+        whole: Whether nothing may follow a value; otherwise it is ignored, as in Kafka Connect.
 
     Returns:
         One run, and the rows that failed.
@@ -59,23 +62,28 @@ def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value)
     storage = _storage(field.type)
     arrays: list[pa.Array] = []
     failures: list[Failure] = []
-    _parse(texts, field, storage, rules, 0, arrays, failures)
+    _Parsing(field, storage, rules, whole, arrays, failures).parse(texts, 0)
     column = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays or [pa.array([], field.type)])
     return Converted((Run(field, column),), tuple(failures))
 
 
-def loads(text: str) -> Any:
+def loads(text: str, *, whole: bool = False) -> Any:
     """Parses one JSON value as leniently as Kafka Connect: what follows it is ignored, leading zeros are taken.
+
+    Args:
+        text: The text.
+        whole: Whether nothing but blanks may follow the value.
 
     Raises:
         ValueError: It is no JSON.
     """
     try:
-        return _decode(text)
+        return _decode(text, whole)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError:
-        return _decode(_STRING_OR_ZEROS.sub(lambda match: match[0] if match[0][0] == '"' else match[1] or "", text))
+        bare = _STRING_OR_ZEROS.sub(lambda match: match[0] if match[0][0] == '"' else match[1] or "", text)
+        return _decode(bare, whole)
 
 
 def normal_text(data: bytes) -> str | None:
@@ -97,8 +105,17 @@ def normal_text(data: bytes) -> str | None:
     return None if text.strip(_SPACE) == _NULL else text
 
 
-def _decode(text: str) -> Any:
-    return _DECODER.raw_decode(text.lstrip(_SPACE))[0]
+def _decode(text: str, whole: bool) -> Any:
+    text = text.lstrip(_SPACE)
+    value, end = _DECODER.raw_decode(text)
+    if end < len(text) and text[end] not in _SPACE:
+        # A number must be set off from what follows; this is also how leading zeros show (0 in front of 07).
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if whole or number:
+            raise ValueError("more follows")
+    elif whole and text[end:].strip(_SPACE):
+        raise ValueError("more follows")
+    return value
 
 
 def _refuse(constant: str) -> Any:
@@ -113,68 +130,87 @@ def _encoding_of(data: bytes) -> str:
     return json.detect_encoding(data) if b"\0" in data[:4] else "utf-8-sig"
 
 
-def _parse(
-    texts: pa.Array,
-    field: pa.Field,
-    storage: pa.DataType | None,
-    rules: RowRules,
-    start: int,
-    arrays: list[pa.Array],
-    failures: list[Failure],
-) -> None:
-    """Parses a run of rows, or halves it; `start` is its first row's index in the whole column."""
-    if storage is not None:
-        column = _fast(texts, field, storage)
-        if column is not None:
-            arrays.append(column)
-            return
-        rows = len(texts)
-        if rows > BISECT_ROWS_MIN:
-            middle = rows // 2
-            _parse(texts.slice(0, middle), field, storage, rules, start, arrays, failures)
-            _parse(texts.slice(middle), field, storage, rules, start + middle, arrays, failures)
-            return
-    values = []
-    for row, text in enumerate(texts.to_pylist(), start):
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Parsing:
+    """One column under way: what is wanted, and what came of it so far."""
+
+    field: pa.Field
+    storage: pa.DataType | None
+    rules: RowRules
+    whole: bool
+    arrays: list[pa.Array]
+    failures: list[Failure]
+
+    def parse(self, texts: pa.Array, start: int) -> None:
+        """Parses a run of rows at once, or in halves; `start` is its first row's index in the whole column."""
+        if self.storage is not None:
+            column = _fast(texts, self.field, self.storage)
+            if column is not None:
+                self.arrays.append(column)
+                return
+            rows = len(texts)
+            if rows > BISECT_ROWS_MIN:
+                middle = rows // 2
+                self.parse(texts.slice(0, middle), start)
+                self.parse(texts.slice(middle), start + middle)
+                return
+        values = []
+        for row, text in enumerate(texts.to_pylist(), start):
+            try:
+                values.append(None if text is None else self.rules(self.field, self._value(text)))
+            except DataError as error:
+                self.failures.append(Failure(row, error))
+        self.arrays.append(pa.array(values, self.field.type))
+
+    def _value(self, text: str) -> Any:
         try:
-            values.append(None if text is None else rules(field, _value_of(text)))
-        except DataError as error:
-            failures.append(Failure(row, error))
-    arrays.append(_array(values, field))
-
-
-def _array(values: list[Any], field: pa.Field) -> pa.Array:
-    return pa.array(values, field.type)
-
-
-def _value_of(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        raise DataError(BAD_JSON, reason="BAD_JSON") from None
+            return loads(text, whole=self.whole)
+        except ValueError:
+            raise DataError(BAD_JSON, reason="BAD_JSON") from None
 
 
 def _fast(texts: pa.Array, field: pa.Field, storage: pa.DataType) -> pa.Array | None:
     """Parses all rows at once; None when it can't be proven that this gives the exact answer."""
-    table = _read(texts, pa.schema([pa.field("v", storage)]), "ignore")
-    if table is None:
+    column = _objects(texts, storage) if pa.types.is_struct(storage) else _values(texts, storage)
+    if column is None or not _sound(field, column):
         return None
-    column = table.column("v").combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], storage)
-    if not _sound(field, column):
-        return None
-    if column.null_count and not field.nullable and texts.null_count < column.null_count:
+    if column.null_count > texts.null_count and not field.nullable:
         return None
     return _dressed(field.type, column)
 
 
-def _read(texts: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | None:
-    rows = len(texts)
-    if not rows:
-        return schema.empty_table()
+def _objects(texts: pa.Array, storage: pa.DataType) -> pa.Array | None:
+    """Parses texts that are objects as they are."""
+    table = _read_objects(texts, pa.schema(list(storage)))
+    if table is None:
+        return None
+    columns = [_one_chunk(column) for column in table.columns]
+    mask = texts.is_null() if texts.null_count else None
+    return pa.StructArray.from_arrays(columns, fields=list(storage), mask=mask)
+
+
+def _values(texts: pa.Array, storage: pa.DataType) -> pa.Array | None:
+    """Parses other texts inside an object of one member; a second member is an error."""
     filled = pc.fill_null(texts, _NULL) if texts.null_count else texts
     lines = pc.binary_join_element_wise(_OPEN, filled, _CLOSE, _EMPTY)
+    table = _read(lines, pa.schema([pa.field("v", storage)]), "error")
+    return None if table is None else _one_chunk(table.column("v"))
+
+
+def _read_objects(texts: pa.Array, schema: pa.Schema) -> pa.Table | None:
+    filled = pc.fill_null(texts, "{}") if texts.null_count else texts
+    # A text that starts an object gives at least one row, or an error; so as many rows as texts is one for each.
+    if not pc.all(pc.starts_with(filled, "{")).as_py():
+        filled = pc.utf8_ltrim(filled, _SPACE)
+        if not pc.all(pc.starts_with(filled, "{")).as_py():
+            return None
+    return _read(pc.binary_join_element_wise(filled, _EMPTY, _LINE_END), schema, "ignore")
+
+
+def _read(lines: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | None:
+    rows = len(lines)
+    if not rows:
+        return schema.empty_table()
     data = _data_of(lines)
     octets = data.to_pybytes()
     if b"NaN" in octets or b"Infinity" in octets or octets.count(b"\n") != rows:
@@ -188,6 +224,12 @@ def _read(texts: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | Non
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
     return table if table.num_rows == rows else None
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _data_of(lines: pa.Array) -> pa.Buffer:

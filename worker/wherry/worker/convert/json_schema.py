@@ -7,6 +7,7 @@ one by one.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any, Final
 
@@ -34,6 +35,15 @@ NOT_AN_ENVELOPE: Final = (
 _SCHEMALESS: Final = pa.field("value", JSON_TYPE)
 
 
+@dataclasses.dataclass(slots=True)
+class _Reading:
+    """A column under way: what it became so far, and the rows that failed."""
+
+    column: pa.Array
+    runs: list[tuple[pa.Field, pa.Array]] = dataclasses.field(default_factory=list)
+    failed: dict[int, DataError] = dataclasses.field(default_factory=dict)
+
+
 class EnvelopeReader:
     """Reads envelopes, or with `schema.content` bare payloads of one fixed schema."""
 
@@ -45,55 +55,61 @@ class EnvelopeReader:
     def read(self, column: pa.Array) -> Converted:
         """Converts a column of envelopes; null stays null and belongs to the run it stands in."""
         if self._fixed is not None:
-            texts, failures = _decoded(column)
-            return _joined([(self._fixed, texts)], failures)
-        runs: list[tuple[pa.Field, pa.Array]] = []
-        failed: dict[int, DataError] = {}
+            return _fixed(self._fixed, column)
+        reading = _Reading(column)
         start, rows = 0, len(column)
         while start < rows:
             rest = column.slice(start)
             prefix = self._prefix(rest)
             length = 0 if prefix is None else _run_length(rest, prefix)
-            if prefix is not None and length:
-                payloads = pc.binary_slice(rest.slice(0, length), len(prefix), -1)
-                converted = self._payloads(prefix, payloads)
-                if converted is not None:
-                    for failure in converted.failures:
-                        failed[start + failure.row] = failure.error
-                    runs.append((converted.runs[0].field, converted.runs[0].column))
-                    start += length
-                    continue
-            start += self._one(column, start, runs, failed)
-        return Converted(_merged(runs), tuple(Failure(row, failed[row]) for row in sorted(failed)))
+            if prefix is None or not length:
+                self._one(reading, start)
+                length = 1
+            else:
+                self._run(reading, prefix, start, length)
+            start += length
+        failures = tuple(Failure(row, reading.failed[row]) for row in sorted(reading.failed))
+        return Converted(_merged(reading.runs), failures)
 
-    def _payloads(self, prefix: bytes, payloads: pa.Array) -> Converted | None:
+    def _run(self, reading: _Reading, prefix: bytes, start: int, length: int) -> None:
+        """Converts rows that start with the same bytes, all at once but for those that are damaged."""
+        converted = self._payloads(prefix, reading.column.slice(start, length))
+        # What looks damaged may be an envelope with more members, or with something behind it: the row tells.
+        odd = [failure.row for failure in converted.failures if failure.error.reason == "BAD_JSON"]
+        if not odd:
+            reading.failed.update({start + failure.row: failure.error for failure in converted.failures})
+            reading.runs.append((converted.runs[0].field, converted.runs[0].column))
+            return
+        begin = 0
+        for row in odd:
+            if row > begin:
+                self._run(reading, prefix, start + begin, row - begin)
+            self._one(reading, start + row)
+            begin = row + 1
+        if begin < length:
+            self._run(reading, prefix, start + begin, length - begin)
+
+    def _payloads(self, prefix: bytes, rows: pa.Array) -> Converted:
+        payloads = pc.binary_slice(rows, len(prefix), -1)
         try:
             texts = payloads.cast(pa.string())
         except pa.ArrowInvalid:
-            return None
-        field = self._by_prefix[prefix]
-        converted = parse_json(texts, field, connect_value)
-        # A damaged payload may be an envelope with more members, which the row-wise way tells apart.
-        if any(failure.error.reason == "BAD_JSON" for failure in converted.failures):
-            return None
-        return converted
+            # A row that is no UTF-8 becomes text that is no JSON.
+            texts = pa.array([_text_of(payload) for payload in payloads.to_pylist()], pa.string())
+        return parse_json(texts, self._by_prefix[prefix], connect_value, whole=True)
 
-    def _one(
-        self, column: pa.Array, start: int, runs: list[tuple[pa.Field, pa.Array]], failed: dict[int, DataError]
-    ) -> int:
-        """Converts the row at `start` by itself; returns 1."""
-        data = column[start].as_py()
+    def _one(self, reading: _Reading, row: int) -> None:
+        """Converts one row by itself."""
         try:
-            field, value = self._envelope(data)
+            field, value = self._envelope(reading.column[row].as_py())
             if field is None:
                 text = None if value is None else compact_json(value)
                 array = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([text], pa.string()))
-                runs.append((_SCHEMALESS, array))
+                reading.runs.append((_SCHEMALESS, array))
             else:
-                runs.append((field, pa.array([connect_value(field, value)], field.type)))
+                reading.runs.append((field, pa.array([connect_value(field, value)], field.type)))
         except DataError as error:
-            failed[start] = error
-        return 1
+            reading.failed[row] = error
 
     def _envelope(self, data: bytes | None) -> tuple[pa.Field | None, Any]:
         if data is None:
@@ -199,21 +215,25 @@ def _run_length(column: pa.Array, prefix: bytes) -> int:
     return len(column) if index < 0 else int(index)
 
 
-def _decoded(column: pa.Array) -> tuple[pa.Array, list[Failure]]:
-    """Returns the texts of bytes; what is no UTF-8 becomes text that is no JSON."""
+def _text_of(data: bytes | None, damaged: str = "") -> str | None:
+    """Returns the text of bytes, or a text that is no JSON where they are no UTF-8."""
+    if data is None:
+        return None
     try:
-        return column.cast(pa.string()), []
+        return data.decode()
+    except UnicodeDecodeError:
+        return damaged
+
+
+def _fixed(field: pa.Field, column: pa.Array) -> Converted:
+    """Converts bare payloads of a fixed schema."""
+    try:
+        texts = column.cast(pa.string())
     except pa.ArrowInvalid:
-        texts = [None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist()]
-        return pa.array(texts, pa.string()), []
-
-
-def _joined(parts: list[tuple[pa.Field, pa.Array]], failures: list[Failure]) -> Converted:
-    field, texts = parts[0]
-    # Empty bytes are Jackson's missing node, which reads as 0 or false under a fixed schema.
+        texts = pa.array([_text_of(data, damaged="\0") for data in column.to_pylist()], pa.string())
+    # Empty bytes are Jackson's missing node, which reads as 0 or false.
     filled = pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar("{}", pa.string()), texts)
-    converted = parse_json(filled, field, connect_value)
-    return Converted(converted.runs, (*failures, *converted.failures))
+    return parse_json(filled, field, connect_value)
 
 
 def _merged(runs: list[tuple[pa.Field, pa.Array]]) -> tuple[Run, ...]:

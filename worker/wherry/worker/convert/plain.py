@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -27,7 +28,7 @@ class StringConverter:
         if "converter.encoding" not in config:
             encoding = config.get("key.deserializer.encoding" if is_key else "value.deserializer.encoding", encoding)
         try:
-            b"".decode(encoding)
+            codecs.lookup(encoding)
         except LookupError:
             raise ConfigError(
                 f"Invalid value {encoding} for configuration converter.encoding: no such encoding; UTF-8 would be one.",
