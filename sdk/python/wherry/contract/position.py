@@ -6,6 +6,7 @@ write: keys in the order given, no spaces, Java's way of escaping and of printin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -83,22 +84,17 @@ def compact_json(value: JsonValue) -> str:
     Raises:
         ConfigError: The value holds something that JSON can't.
     """
+    if type(value) is dict and all(type(item) in _PLAIN_TYPES for item in value.values()):
+        # The usual case: a flat map without doubles, where orjson writes what Jackson would. It refuses integers
+        # beyond 64 bits; the other way takes them.
+        with contextlib.suppress(TypeError):
+            return _jackson_escapes(orjson.dumps(value).decode())
+    parts: list[str] = []
     try:
-        if type(value) is dict and all(type(item) in _PLAIN_TYPES for item in value.values()):
-            # The usual case: a flat map without doubles, where orjson writes what Jackson would, but for
-            # the case of hexadecimal digits in control characters.
-            text = orjson.dumps(value).decode()
-            return _ESCAPE.sub(_upper_escape, text) if "\\u00" in text else text
-        parts: list[str] = []
         _write(value, parts)
-        return "".join(parts)
-    except (TypeError, ValueError) as error:
-        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-            # Integers beyond 64 bits, which orjson refuses.
-            parts = []
-            _write(value, parts)
-            return "".join(parts)
+    except TypeError as error:
         raise ConfigError(f"{value!r} can't be written as JSON: {error}.") from error
+    return "".join(parts)
 
 
 def kafka_partition_json(topic: str, partition: int) -> str:
@@ -189,7 +185,11 @@ def _write(value: JsonValue, parts: list[str]) -> None:
 
 
 def _text(value: str) -> str:
-    text = orjson.dumps(value).decode()
+    return _jackson_escapes(orjson.dumps(value).decode())
+
+
+def _jackson_escapes(text: str) -> str:
+    """Writes the hexadecimal digits of control characters in upper case, as Jackson does."""
     return _ESCAPE.sub(_upper_escape, text) if "\\u00" in text else text
 
 

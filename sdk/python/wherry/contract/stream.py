@@ -209,3 +209,5 @@ class ApplyStream(SidecarStream[transform_pb2.ApplyRequest, transform_pb2.ApplyR
     _method = "/wherry.connector.v1.TransformService/Apply"
     _request_type = transform_pb2.ApplyRequest
     _response_type = transform_pb2.ApplyResponse
+    # A TransformedFrame is in field 2 there.
+    _brings_frames = False
