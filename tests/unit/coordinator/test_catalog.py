@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -25,7 +25,7 @@ GOOD = {"name": "c", "connector.class": "OrderSource", "pw": "hidden-secret"}
 class FakeProber:
     """Answers what it was given, and remembers what it was asked."""
 
-    validation: Validation = Validation()
+    validation: Validation = field(default_factory=Validation)
     failure: Exception | None = None
     asked: tuple[object, ...] = ()
 

@@ -47,8 +47,8 @@ def test_a_null_offset_resets_the_partition():
         (
             {"kafka_topic": "t", "kafka_partition": "x"},
             None,
-            "Failed to parse the following Kafka partition value in the provided offsets: 'x'. Partition values for sink "
-            "connectors need to be integers.",
+            "Failed to parse the following Kafka partition value in the provided offsets: 'x'. Partition values for "
+            "sink connectors need to be integers.",
         ),
         (
             {"kafka_topic": "t", "kafka_partition": 0},

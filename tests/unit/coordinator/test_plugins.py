@@ -70,7 +70,7 @@ def test_a_broken_manifest_is_listed_and_stops_nobody(tmp_path, plugin):
     found = registry(tmp_path)
     assert [each.class_name for each in found.plugins()] == ["x.y.OrderSourceConnector"]
     assert "sidecar.yaml" in found.broken()[0].message
-    with pytest.raises(ConfigError, match="Not usable: .*sidecar.yaml"):
+    with pytest.raises(ConfigError, match=r"Not usable: .*sidecar\.yaml"):
         found.resolve("x.Broken")
 
 

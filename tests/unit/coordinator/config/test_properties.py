@@ -50,7 +50,7 @@ def test_bytes_are_latin_1(tmp_path):
 
 @pytest.mark.parametrize("text", ["a=1\nb=\\u12", "a=1\nb=\\uzzzz", "a=1\n\\u12=b"])
 def test_a_broken_unicode_escape_is_told_with_its_line(text):
-    with pytest.raises(ConfigError, match="line 2: .*four hexadecimal digits"):
+    with pytest.raises(ConfigError, match=r"line 2: .*four hexadecimal digits"):
         loads(text)
 
 

@@ -78,7 +78,7 @@ def test_a_position_that_is_no_json_is_refused(path):
 
 
 def test_a_folder_that_does_not_exist_is_refused_at_start(tmp_path):
-    with pytest.raises(ConfigError, match="make .*nowhere"):
+    with pytest.raises(ConfigError, match=r"make .*nowhere"):
         FileOffsetStore(tmp_path / "nowhere/offsets")
 
 
