@@ -25,8 +25,8 @@ from wherry.coordinator.machine import Machine
 
 TIMES = LeaseTimes(launch_ms=20_000, silence_ms=10_000, drain_ms=4_000, drain_grace_ms=500)
 STEPS_MAX = 200_000
-SPLITS = tuple(f"s{n}" for n in range(7))
-SPLIT_LENGTH = 3
+SPLIT_LENGTHS = {f"s{n}": 1 if n % 2 else 25 for n in range(16)}
+"""Steps of each split: quick ones are done while a plan that still lists them is under way."""
 
 
 @dataclass
@@ -57,6 +57,10 @@ class World:
         self.workers: dict[tuple[str, int], Worker] = {}
         self.granted: dict[tuple[str, int], tuple[str, int]] = {}
         self.commits: list[fx.CommitReport] = []
+        self.owners: dict[tuple[str, str], str] = {}
+        """Who was given each partition last: lease/attempt."""
+        self.in_hand: dict[str, ev.TaskWork | None] = {}
+        """Work granted or assigned to each lease last."""
         self.shown: dict[tuple[str, int | None], str] = {}
         self.generations: dict[str, int] = {}
         self._queue: list[tuple[int, int, object]] = []
@@ -118,6 +122,13 @@ class World:
         assert len(tasks) == len(set(tasks)), "two live leases for one task"
         splits = [(lease.connector, lease.split) for lease in self.machine.leases() if lease.split]
         assert len(splits) == len(set(splits)), "a split is read twice at once"
+        partitions = [
+            (lease.connector, partition)
+            for lease in self.machine.leases()
+            if (work := self.in_hand.get(lease.id)) is not None
+            for partition in (work.partitions or (work.work.partitions if work.work else ()))
+        ]
+        assert len(partitions) == len(set(partitions)), "two live leases read one partition"
         for name in self.machine.connectors():
             book = self.machine.book(name)
             assert book is not None
@@ -136,9 +147,10 @@ class World:
             assert effect.generation == lease.generation
         for position in effect.positions:
             key = (effect.connector, position.partition)
-            number = int(json.loads(position.offset or "{}")["n"])
-            assert number >= self.committed.get(key, 0), "a stale lease moved a position back"
-            self.committed[key] = number
+            said = json.loads(position.offset or "{}")
+            assert said["by"] == self.owners[key], "only whom the partition was given to last may move it"
+            assert said["n"] >= self.committed.get(key, 0), "a position moved back"
+            self.committed[key] = said["n"]
 
     # ---- effects -------------------------------------------------------------------------------------------------
 
@@ -160,6 +172,7 @@ class World:
                     if effect.below_attempt is None or worker.attempt < effect.below_attempt:
                         worker.alive = False
             case fx.AssignSplit():
+                self.in_hand[effect.lease] = effect.work
                 for worker in self._of(effect.lease):
                     if effect.work is None:
                         self._end(worker, ev.EndReason.SPLITS_DONE)
@@ -186,18 +199,21 @@ class World:
             return
         result: ev.SourcePlan | ev.SinkPlan
         if effect.spec.kind is ev.Kind.SINK:
-            result = ev.SinkPlan(tuple(f'{{"p":{n}}}' for n in range(5)))
+            # Partitions come, and topics go: work moves between tasks.
+            names = range(self.random.randrange(4), self.random.randrange(5, 12)) if self.faults else range(8)
+            result = ev.SinkPlan(tuple(f'{{"p":{n}}}' for n in names), replan_after_ms=7_000)
         else:
-            done = {i for i in SPLITS if self.committed.get((effect.connector, _split(i)), 0) >= SPLIT_LENGTH}
+            done = {i for i, n in SPLIT_LENGTHS.items() if self.committed.get((effect.connector, split(i)), 0) >= n}
             logs = int(effect.spec.config.get("logs", "0"))
             tasks = tuple(Work(str(n), partitions=(f'{{"log":{n}}}',)) for n in range(logs))
             splits = tuple(
-                Work(i, partitions=(_split(i),), order_group="g" if i in ("s1", "s2", "s3") else "")
-                for i in (SPLITS if effect.spec.splits else ())
+                Work(i, partitions=(split(i),), order_group="g" if i in ("s1", "s2", "s3") else "")
+                for i in (SPLIT_LENGTHS if effect.spec.splits else ())
                 if i not in done and i not in effect.splits_active
             )
             result = ev.SourcePlan(Plan(tasks, splits, replan_after_ms=20_000))
-        self.send(ev.Planned(effect.connector, effect.plan_id, result))
+        # The answer is made now and arrives later, when it may be out of date.
+        self.at(self.random.randrange(2_000), ev.Planned(effect.connector, effect.plan_id, result))
 
     # ---- workers -------------------------------------------------------------------------------------------------
 
@@ -228,6 +244,7 @@ class World:
         worker = self.workers.get((effect.lease, effect.attempt))
         if worker is None or not worker.alive or worker.work is not None:
             return
+        self.in_hand[effect.lease] = effect.work
         self._take_up(worker, effect.work)
         worker.heard_ms = self.now_ms
         self.at(100, worker)
@@ -235,6 +252,7 @@ class World:
     def _take_up(self, worker: Worker, work: ev.TaskWork) -> None:
         worker.work = work
         worker.waiting = False
+        self.owners[worker.connector, _partition(work)] = f"{worker.lease}/{worker.attempt}"
         worker.position = self.committed.get((worker.connector, _partition(work)), 0)
 
     def _work(self, worker: Worker) -> None:
@@ -250,6 +268,9 @@ class World:
         if self.random.random() < self.faults / 10:
             self._crash(worker)
             return
+        if self.random.random() < self.faults / 10 and worker.attempt < 3:
+            # Spark lost sight of the executor: another attempt starts while this one goes on.
+            self._open(Worker(worker.lease, worker.connector, worker.generation, worker.attempt + 1))
         if self.random.random() < self.faults / 10:
             failed = ev.Failure(ErrorClass.BUG, "it broke")
             self._end(worker, ev.EndReason.FAILED, failed)
@@ -266,8 +287,9 @@ class World:
             self._report(worker)
             return
         worker.position += 1
-        position = Position(_partition(worker.work), f'{{"n":{worker.position}}}')
-        if worker.work.work is not None and worker.work.split and worker.position >= SPLIT_LENGTH:
+        offset = f'{{"n":{worker.position},"by":"{worker.lease}/{worker.attempt}"}}'
+        position = Position(_partition(worker.work), offset)
+        if worker.work.work is not None and worker.work.split and worker.position >= SPLIT_LENGTHS[worker.work.work.id]:
             worker.waiting = True
             self._report(worker, positions=(position,), splits_done=(worker.work.work.id,), want_split=True)
             return
@@ -290,8 +312,8 @@ class World:
         self.at(2, ev.LeaseEnded(worker.connector, worker.lease, worker.attempt, reason, failure))
 
 
-def _split(split: str) -> str:
-    return f'{{"split":"{split}"}}'
+def split(name: str) -> str:
+    return f'{{"split":"{name}"}}'
 
 
 def _partition(work: ev.TaskWork) -> str:
