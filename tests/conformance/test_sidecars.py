@@ -1,6 +1,7 @@
 """Every sidecar of this repository keeps the contract.
 
-A sidecar takes part by having a `conformance.yaml` in its folder.
+A sidecar takes part by having a `conformance.yaml` in its folder. The examples of the Python SDK take part too, as the
+plugins in `plugins/`, so that the SDK is held to the contract in its plainest use.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from wherry.contract.manifest import Manifest
 
 pytestmark = pytest.mark.integration
 
+EXAMPLES = Path(__file__).resolve().parent / "plugins"
 SIDECARS = Path(__file__).resolve().parents[2] / "sidecars"
 
 
@@ -30,7 +32,7 @@ def suite(directory: Path) -> type:
     return needs(conformance_suite(directory))
 
 
-for _path in sorted(SIDECARS.glob("*/conformance.yaml")):
+for _path in sorted([*SIDECARS.glob("*/conformance.yaml"), *EXAMPLES.glob("*/conformance.yaml")]):
     globals()[f"Test{_path.parent.name.capitalize()}"] = suite(_path.parent)
 
 

@@ -27,7 +27,7 @@ SOCKET_DEADLINE_S: Final = 60.0
 BUILD_DEADLINE_S: Final = 600.0
 TERMINATE_DEADLINE_S: Final = 5.0
 POLL_S: Final = 0.01
-LOG_TAIL_BYTES: Final = 4096
+LOG_TAIL_BYTES: Final = 2048
 # What a sidecar finds in its environment beside its own variables.
 INHERITED: Final = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "PYTHONPATH")
 

@@ -67,6 +67,8 @@ def column(sample: Sample, values: list[Any]) -> pa.Array:
     """Makes a column of one kind."""
     if sample.kind == "text":
         return pa.array([None if value is None else str(value) for value in values], pa.string())
+    if sample.kind == "number":
+        return pa.array([None if value is None else int(value) for value in values], pa.int64())
     if sample.kind == "bytes":
         return pa.array([None if value is None else str(value).encode() for value in values], pa.binary())
     if sample.kind == "json":

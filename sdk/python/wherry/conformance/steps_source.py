@@ -25,6 +25,7 @@ ROWS_SHOWN: Final = 3
 DESCRIPTOR_BYTES_MAX: Final = 64 * 1024
 # Small frames, so that a source has many positions between its first row and its last.
 SMALL_FRAME_BYTES: Final = 1024
+PASS_FRAME_BYTES: Final = 64 * 1024
 
 
 def plan_is_sound(run: Running, *, tasks_max: int = 3) -> None:
@@ -98,9 +99,8 @@ def quiet(run: Running, stream: str = "read", *, for_s: float = 0.7) -> None:
     """No BATCH frame comes for a while; the rules of credit are watched at every message anyway."""
     reading = run.reading(stream)
     before = reading.frames
-    deadline = time.monotonic() + for_s
-    while (message := reading.get(deadline)) is not None and time.monotonic() < deadline:
-        reading.look_at(message)
+    if reading.end is None:
+        reading.pass_time(for_s)
     if reading.frames != before:
         raise Failure(f"{reading.frames - before} frames came though there was no credit.")
 
@@ -111,9 +111,9 @@ def grant(run: Running, stream: str = "read", *, frames: int = 1, size: int = CR
 
 
 def more_came(run: Running, stream: str = "read", *, frames: int) -> None:
-    """So many frames came, unless the rows were at their end before."""
+    """So many frames came, unless the work was at its end before."""
     reading = run.reading(stream)
-    if reading.frames < frames and len(reading.rows) < run.subject.rows:
+    if reading.frames < frames and not reading.caught_up and reading.end is None:
         raise Failure(f"{reading.frames} frames came for a credit of {frames}, and {len(reading.rows)} rows in all.")
 
 
@@ -160,9 +160,16 @@ def heartbeat(run: Running, stream: str = "read", *, within_s: float = 13.0) -> 
     raise Failure(f"No heartbeat came within {within_s:g} s on a stream without other news.")
 
 
-def ends(run: Running, stream: str = "read", *, errors: list[str] | None = None, within_s: float = 10.0) -> None:
-    """The stream ends, with one of some error classes or well."""
-    run.stream(stream).expect_end(errors or [], within_s)
+def ends(
+    run: Running,
+    stream: str = "read",
+    *,
+    errors: list[str] | None = None,
+    or_well: bool = False,
+    within_s: float = 10.0,
+) -> None:
+    """The stream ends with one of some error classes; well, if none is given."""
+    run.stream(stream).expect_end(errors or [], within_s, or_well=or_well)
 
 
 def cancel(run: Running, stream: str = "read") -> None:
@@ -309,7 +316,7 @@ def _start(run: Running, work: source_pb2.Work, split: bool, stored: Pass, frame
 
 def _read_through(run: Running, work: source_pb2.Work, split: bool, result: Pass) -> None:
     """Reads one work to its end, or until it has caught up."""
-    reading = _start(run, work, split, result, SMALL_FRAME_BYTES)
+    reading = _start(run, work, split, result, PASS_FRAME_BYTES)
     deadline = time.monotonic() + RECEIVE_DEADLINE_S
     while reading.end is None and not (reading.caught_up and not split):
         if not reading.step(deadline):

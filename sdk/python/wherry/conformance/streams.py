@@ -77,11 +77,29 @@ class _Stream:
             self._closed = message
         return message
 
-    def expect_end(self, errors: list[str], within_s: float) -> None:
+    def pass_time(self, seconds: float) -> None:
+        """Takes in what comes in some time.
+
+        Raises:
+            Failure: The stream ended, or a message breaks a rule.
+        """
+        deadline = time.monotonic() + seconds
+        while (message := self.get(deadline)) is not None:
+            if isinstance(message, _Closed):
+                if message.error is None and self.may_end:
+                    return
+                told = "well" if message.error is None else f"with {_told(message.error)}"
+                raise Failure(f"The stream ended {told} by itself.")
+            self.look_at(message)
+            if time.monotonic() >= deadline:
+                return
+
+    def expect_end(self, errors: list[str], within_s: float, *, or_well: bool = False) -> None:
         """Waits for the end of the stream and passes over what comes before it.
 
         Raises:
-            Failure: It didn't end, or not in the way that was expected: with one of `errors`, or OK if that is empty.
+            Failure: It didn't end, or not in the way that was expected: with one of `errors`, or well if there are none
+                (or if `or_well`).
         """
         deadline = time.monotonic() + within_s
         while True:
@@ -92,12 +110,17 @@ class _Stream:
                 break
             self.look_at(message)
         if message.error is None:
-            if errors:
+            if errors and not or_well:
                 raise Failure(f"The stream ended well; it should have failed with {' or '.join(errors)}.")
         elif not errors:
             raise Failure(f"The stream failed: {_told(message.error)}.")
         else:
             expect_error(message.error, errors)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the sidecar has said that it is about to close the stream."""
+        return False
 
     def look_at(self, message: Any) -> None:
         """Checks a message that a case has no interest in."""
@@ -143,6 +166,11 @@ class Reading(_Stream):
         self._frames_left = opening.credit.frames
         self._bytes_left = opening.credit.bytes
         self._reader = FrameReader()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether `end` has come."""
+        return self.end is not None
 
     def grant(self, frames: int, size: int) -> None:
         """Gives credit."""

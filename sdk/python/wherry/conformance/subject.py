@@ -31,7 +31,7 @@ from wherry.conformance.failure import Failure, Inapplicable, UsageError
 SUBJECT_NAME: Final = "conformance.yaml"
 COMMAND_DEADLINE_S: Final = 60.0
 FEED_LINES_MAX: Final = 1_000_000
-KINDS: Final = ("text", "json", "bytes", "struct")
+KINDS: Final = ("text", "json", "bytes", "number", "struct")
 _VARIABLE: Final = re.compile(r"\$(?:env\.)?\w+")
 
 
@@ -40,7 +40,7 @@ class Sample:
     """How rows for a sink look.
 
     Attributes:
-        kind: text, json, bytes or struct.
+        kind: text, json, bytes, number (64 bits) or struct.
         sample: A text, or for a struct a mapping of fields.
         fields: Arrow types of a struct's fields, by name.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from wherry.sdk.source import Source
 
 SDK: Final = "wherry-python 0.1.0"
 _WATCH_POLL_S: Final = 1.0
+_STREAMS_POLL_S: Final = 0.01
 _PACKAGE: Final = "wherry.connector.v1"
 _log = logging.getLogger("wherry.sdk")
 
@@ -116,6 +118,12 @@ class Sidecar:
                 stream.drain(deadline_s)
             else:
                 stream.end()
+
+    def wait_for_streams(self, deadline_s: float) -> None:
+        """Waits until all streams have ended, or the deadline passes."""
+        end = time.monotonic() + deadline_s
+        while self.streams and time.monotonic() < end:
+            time.sleep(_STREAMS_POLL_S)
 
     def negotiate(self, offered: Sequence[int]) -> Encoding:
         """Returns the first encoding of the engine's that this side knows.
@@ -233,10 +241,12 @@ class PluginService:
         return plugin_pb2.ProbeResponse(detail=bound.main.probe() or "")
 
     def stop(self, request: plugin_pb2.StopRequest) -> plugin_pb2.StopResponse:
-        """Ends all streams."""
-        self._sidecar.end_streams(request.deadline_ms / 1000)
+        """Ends all streams; the answer says that they have ended."""
+        deadline_s = request.deadline_ms / 1000
+        self._sidecar.end_streams(deadline_s)
         if self._sidecar.bound is not None:
             self._sidecar.bound.main.end()
+        self._sidecar.wait_for_streams(deadline_s)
         return plugin_pb2.StopResponse()
 
     def on_delete(self, _: plugin_pb2.OnDeleteRequest) -> plugin_pb2.OnDeleteResponse:
