@@ -276,7 +276,8 @@ class StandardHerder:
     def alter_offsets(self, name: str, positions: Sequence[Position] | None) -> str:
         """Write positions, or forget all of them with None; answers the message to show."""
         spec = self._spec(self._stored(name, f"Connector {name} not found"))
-        if not self._runner.ask(lambda machine: machine.tasks_are_gone(name), ASK_TIMEOUT_S):
+        generation = self._runner.ask(lambda machine: _generation_at_rest(machine, name), ASK_TIMEOUT_S)
+        if generation is None:
             raise api.BadRequestError(offsets.NOT_STOPPED.format(name=name))
         if positions is not None and spec.kind is ev.Kind.SINK:
             positions = offsets.sink_positions(positions)
@@ -286,7 +287,7 @@ class StandardHerder:
                 asked = positions
                 if asked is None:
                     asked = [Position(p.partition, None) for p in self._hands.keeper.load(spec)]
-                self._hands.planner.alter_offsets(spec, int(time.time()), asked)
+                self._hands.planner.alter_offsets(spec, generation, asked)
             self._hands.keeper.alter(spec, positions)
 
         self._in_order(name, alter, "alter")
@@ -470,6 +471,15 @@ def restart_policy(worker: WorkerConfig) -> ev.RestartPolicy:
         base_ms=int(worker.parsed["wherry.restart.base.ms"]),
         delay_ms_max=int(worker.parsed["wherry.restart.delay.max.ms"]),
     )
+
+
+def _generation_at_rest(machine: Machine, name: str) -> int | None:
+    """The generation of a connector without tasks; None while it has some.
+
+    A sidecar for questions meanwhile is of this generation: one beyond it would fence the connector's next start.
+    """
+    book = machine.book(name)
+    return book.handout.generation if book is not None and machine.tasks_are_gone(name) else None
 
 
 def _tasks_max(config: Mapping[str, str]) -> int:
