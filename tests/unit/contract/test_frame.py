@@ -57,7 +57,7 @@ def batches(draw: st.DrawFn) -> Batch:
     array = pa.array(values, data_type)
     start = draw(st.integers(0, len(values) - 1))
     marks = sorted(draw(st.lists(st.integers(0, len(values) - start), max_size=3)))
-    whole = of_value(array, key=pa.array([str(n) if n % 3 else None for n in range(len(values))]))
+    whole = of_value(array, key=pa.array([str(n) if n % 3 else None for n in range(len(values))], pa.string()))
     cut = whole.slice(start)
     constants = Constants(topic=draw(st.none() | st.text(max_size=5)), first_offset=draw(st.none() | st.integers(0, 9)))
     return cut.with_marks(*(Mark(row, kafka_position("t", 0, row)) for row in marks)).with_constants(constants)

@@ -1,0 +1,139 @@
+"""Errors over gRPC and back, and the retry policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+
+from wherry.contract import rpc
+from wherry.contract.errors import (
+    GRPC_CODES,
+    ConfigError,
+    ConnectorBugError,
+    ErrorClass,
+    FencedError,
+    ThrottledError,
+    TransientError,
+    WherryError,
+    error_for,
+)
+from wherry.contract.limits import STATUS_MESSAGE_BYTES_MAX
+
+
+class Failed(grpc.RpcError):  # type: ignore[misc]  # grpc publishes no types
+    """What a call raises, as far as it is looked at."""
+
+    def __init__(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, bytes], ...] = ()) -> None:
+        self._values = (code, details, trailing)
+
+    def code(self) -> grpc.StatusCode:
+        return self._values[0]
+
+    def details(self) -> str:
+        return self._values[1]
+
+    def trailing_metadata(self) -> tuple[tuple[str, bytes], ...]:
+        return self._values[2]
+
+
+def there_and_back(error: BaseException) -> WherryError:
+    status = rpc.status_of(error)
+    return rpc.from_rpc_error(Failed(status.code, status.details, status.trailing_metadata))
+
+
+@pytest.mark.parametrize("error_class", ErrorClass)
+def test_an_error_of_every_class_arrives_as_it_was(error_class: ErrorClass) -> None:
+    error = error_for(error_class, "What was wrong.", reason="SOME_REASON")
+    back = there_and_back(error)
+    assert type(back) is type(error)
+    assert (str(back), back.reason) == ("What was wrong.", "SOME_REASON")
+    assert rpc.status_of(error).code is GRPC_CODES[error_class]
+
+
+def test_the_key_and_the_pause_travel_too() -> None:
+    config = there_and_back(ConfigError("x", key="tasks.max"))
+    throttled = there_and_back(ThrottledError("x", retry_after_ms=1500))
+    assert isinstance(config, ConfigError)
+    assert config.key == "tasks.max"
+    assert isinstance(throttled, ThrottledError)
+    assert throttled.retry_after_ms == 1500
+
+
+def test_an_unknown_exception_is_a_bug_that_names_its_type() -> None:
+    back = there_and_back(KeyError("colour"))
+    assert isinstance(back, ConnectorBugError)
+    assert "KeyError: 'colour'" in str(back)
+
+
+def test_a_long_text_is_cut_to_what_headers_bear() -> None:
+    back = there_and_back(TransientError("ü" * 5000))
+    assert len(str(back).encode()) <= STATUS_MESSAGE_BYTES_MAX
+    assert str(back).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("code", "error_class", "text"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, ErrorClass.TRANSIENT, "Plan: it can't be reached (no such file)"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, ErrorClass.TRANSIENT, "Plan: it didn't answer in time"),
+        (grpc.StatusCode.PERMISSION_DENIED, ErrorClass.AUTH, "Plan: no such file"),
+        (grpc.StatusCode.UNIMPLEMENTED, ErrorClass.BUG, "Plan: no such file"),
+    ],
+)
+def test_a_status_of_grpc_itself_is_classed_by_its_code(
+    code: grpc.StatusCode, error_class: ErrorClass, text: str
+) -> None:
+    error = rpc.from_rpc_error(Failed(code, "no such file"), "Plan")
+    assert (error.error_class, str(error)) == (error_class, text)
+
+
+def test_damaged_details_leave_code_and_text() -> None:
+    error = rpc.from_rpc_error(Failed(grpc.StatusCode.ABORTED, "Fenced.", ((rpc.DETAILS_KEY, b"\xff\xff"),)))
+    assert isinstance(error, FencedError)
+
+
+def attempts(errors: list[WherryError], deadline_s: float = 60.0) -> tuple[int, list[float], Any]:
+    """How many attempts a call took that fails with each error in turn, the pauses, and how it ended."""
+    pauses: list[float] = []
+    count = 0
+    try:
+        for attempt in rpc.retrying(deadline_s, sleep=pauses.append):
+            with attempt:
+                count += 1
+                if errors:
+                    raise errors.pop(0)
+    except WherryError as error:
+        return count, pauses, error
+    return count, pauses, None
+
+
+def test_transient_errors_are_tried_again_until_it_works() -> None:
+    count, pauses, error = attempts([TransientError("x"), TransientError("y")])
+    assert (count, error) == (3, None)
+    assert all(0 <= pause <= 2.0 for pause in pauses)
+
+
+@pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - {ErrorClass.TRANSIENT, ErrorClass.THROTTLED}))
+def test_other_errors_are_raised_at_once(error_class: ErrorClass) -> None:
+    error = error_for(error_class, "x")
+    assert attempts([error]) == (1, [], error)
+
+
+def test_a_throttled_call_waits_as_long_as_it_was_told() -> None:
+    _, pauses, error = attempts([ThrottledError("x", retry_after_ms=700)])
+    assert (pauses, error) == ([0.7], None)
+
+
+def test_a_pause_beyond_the_deadline_is_not_begun() -> None:
+    count, pauses, error = attempts([ThrottledError("x", retry_after_ms=90_000)])
+    assert (count, pauses) == (1, [])
+    assert isinstance(error, ThrottledError)
+
+
+def test_attempts_are_bounded_and_the_last_error_is_raised_as_it_is() -> None:
+    errors: list[WherryError] = [TransientError(str(n)) for n in range(100)]
+    count, _, error = attempts(errors)
+    assert count == 20
+    assert str(error) == "19"
