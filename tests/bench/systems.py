@@ -215,11 +215,11 @@ _FORKING_DAEMONS = ("wherry.worker.daemon", "pyspark.daemon")
 
 def wherry_role(command: str, parent_command: str) -> str:
     """Coordinator, Spark's JVM, the daemon that forks lease workers, those, host, warden, or else a sidecar."""
-    if any(daemon in command for daemon in _FORKING_DAEMONS):
-        return "lease worker" if command == parent_command else "lease daemon"
     for word, role in _WHERRY_ROLES:
         if word in command:
             return role
+    if any(daemon in command for daemon in _FORKING_DAEMONS):
+        return "lease worker" if command == parent_command else "lease daemon"
     return "sidecar"
 
 

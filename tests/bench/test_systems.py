@@ -12,7 +12,7 @@ DAEMON = "/venv/bin/python -m wherry.worker.daemon pyspark.worker"
     ("command", "parent", "role"),
     [
         ("/venv/bin/python /venv/bin/wherry standalone worker.properties c.json", "keeper", "coordinator"),
-        ("java -cp /venv/pyspark/jars/* org.apache.spark.deploy.SparkSubmit pyspark-shell", "wherry", "spark jvm"),
+        (f"java org.apache.spark.deploy.SparkSubmit --conf x={DAEMON} pyspark-shell", "wherry", "spark jvm"),
         (DAEMON, "java -cp x org.apache.spark.deploy.SparkSubmit", "lease daemon"),
         (DAEMON, DAEMON, "lease worker"),
         ("/venv/bin/python -m wherry.worker.host --socket /run/h.sock", "wherry", "host of sidecars"),

@@ -12,8 +12,7 @@ import functools
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.bench import limits, load
 from tests.bench.figures import CONNECT, OTHER_CPU, WHERRY, Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
@@ -44,13 +43,15 @@ def run_once(sinks: Mapping[str, Sink], site: Site, name: str, label: str, recor
     topic = site.topic_of_records(records)
     system = site.running(name)
     connector = Connector(f"discard-{label}", {**sinks[name], "tasks.max": str(TASKS), "topics": topic})
-    admin = AdminClient({**load.CLIENT, "bootstrap.servers": site.bootstrap})
+    # A consumer that never joins: an admin client's library crashes when the group's coordinator is not there yet.
+    group = f"connect-{connector.name}"
+    reader = Consumer({**load.CLIENT, "bootstrap.servers": site.bootstrap, "group.id": group})
     timelines: dict[int, list[Point]] = {partition: [] for partition in range(load.PARTITIONS)}
 
     def committed() -> int:
         now = time.time()
         total = 0
-        for partition, offset in _committed(admin, f"connect-{connector.name}", topic).items():
+        for partition, offset in _committed(reader, topic).items():
             timeline = timelines[partition]
             if offset > 0 and (not timeline or timeline[-1].count < offset):
                 timeline.append(Point(at=now, count=offset))
@@ -62,6 +63,7 @@ def run_once(sinks: Mapping[str, Sink], site: Site, name: str, label: str, recor
         created_at = time.time()
         system.rest.create(connector.name, connector.config)
         points = watch(committed, target=records, failure=lambda: system.rest.failure(connector.name))
+    reader.close()
     system.rest.delete(connector.name)
     steady = mid_run(list(timelines.values()))
     figures = {
@@ -91,15 +93,14 @@ def _count(timeline: list[Point], at: float) -> float:
     return interpolate([point.at for point in timeline], [point.count for point in timeline], at)
 
 
-def _committed(admin: AdminClient, group: str, topic: str) -> dict[int, int]:
+def _committed(reader: Consumer, topic: str) -> dict[int, int]:
     """The group's offsets by partition; nothing while the group is not there yet."""
     wanted = [TopicPartition(topic, partition) for partition in range(load.PARTITIONS)]
-    request = [ConsumerGroupTopicPartitions(group, wanted)]
     try:
-        answer = admin.list_consumer_group_offsets(request, request_timeout=CALL_SECONDS)[group].result(CALL_SECONDS)
+        found = reader.committed(wanted, timeout=CALL_SECONDS)
     except KafkaException:
         return {}
-    return {found.partition: max(0, found.offset) for found in answer.topic_partitions if found.error is None}
+    return {partition.partition: max(0, partition.offset) for partition in found if partition.error is None}
 
 
 FLOW = Flow(

@@ -19,7 +19,7 @@ from tests.bench.processes import BenchError, ProcessTree
 from tests.bench.site import Site
 from tests.bench.systems import Connector, WorkerSettings
 
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 20.0
 """How long a system rests before its idle memory is read."""
 
 SAMPLE_SECONDS = 2.0
