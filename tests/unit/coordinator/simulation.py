@@ -173,7 +173,10 @@ class World:
                         worker.alive = False
             case fx.AssignSplit():
                 self.in_hand[effect.lease] = effect.work
+                attempt = next(lease.attempt for lease in self.machine.leases() if lease.id == effect.lease)
                 for worker in self._of(effect.lease):
+                    if worker.attempt != attempt:
+                        continue  # signals go to the stream of the newest attempt only
                     if effect.work is None:
                         self._end(worker, ev.EndReason.SPLITS_DONE)
                     else:
