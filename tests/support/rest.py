@@ -10,6 +10,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from typing import Any
 
 CALL_TIMEOUT_S = 30.0
@@ -25,7 +26,10 @@ class NoAnswerError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `body` is the decoded JSON, the text where it is none, None where it is empty."""
+    """What came back. `body` is the decoded JSON, the text where it is none, None where it is empty.
+
+    Names of headers are written Like-This, whatever the server's way.
+    """
 
     status: int
     body: Any
@@ -51,9 +55,9 @@ class Rest:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-                return Answer(answer.status, _decoded(answer.read()), dict(answer.headers))
+                return Answer(answer.status, _decoded(answer.read()), _named(answer.headers))
         except urllib.error.HTTPError as error:
-            return Answer(error.code, _decoded(error.read()), dict(error.headers))
+            return Answer(error.code, _decoded(error.read()), _named(error.headers))
         except (OSError, http.client.HTTPException) as error:
             raise NoAnswerError(f"{method} {self.url}{path}: {error}") from None
 
@@ -67,6 +71,13 @@ class Rest:
         """Tell whether the server answers at all."""
         try:
             return self.call("GET", "/", timeout_s=2.0).status == 200
+        except NoAnswerError:
+            return False
+
+    def is_healthy(self) -> bool:
+        """Tell whether the server has come up in all its parts."""
+        try:
+            return self.call("GET", "/health", timeout_s=2.0).status == 200
         except NoAnswerError:
             return False
 
@@ -104,6 +115,10 @@ def _settled(send: Callable[[], Answer]) -> Answer:
     while (answer := send()).status == 409 and "rebalance" in str(answer.body) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return answer
+
+
+def _named(headers: Message) -> dict[str, str]:
+    return {name.title(): value for name, value in headers.items()}
 
 
 def _decoded(content: bytes) -> Any:

@@ -1,0 +1,56 @@
+"""Every answer of the REST API along the life of a source and a sink, the real Kafka Connect's beside Wherry's."""
+
+from __future__ import annotations
+
+import pytest
+from tests.peer.accepted import ACCEPTED
+from tests.peer.compare import differences, unwanted
+from tests.peer.peers import CONNECT, WHERRY, Peer, together
+from tests.peer.steps import STEPS, Ask
+from tests.support.rest import Answer
+
+Answers = dict[str, dict[str, Answer]]
+ASKED = [step.name for step in STEPS if isinstance(step, Ask)]
+
+
+@pytest.fixture(scope="module")
+def answers(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """What both have answered to each step; a step that one of them never came to is missing there."""
+    folder = tmp_path_factory.mktemp("rest")
+    peers = [Peer(name, folder / name, kafka_address, distributed=name == CONNECT) for name in (CONNECT, WHERRY)]
+    given: Answers = {peer.name: {} for peer in peers}
+    together(peers, lambda peer: _live(peer, given[peer.name]))
+    return given
+
+
+def _live(peer: Peer, given: dict[str, Answer]) -> None:
+    try:
+        peer.start()
+        for step in STEPS:
+            answer = step.run(peer)
+            if isinstance(step, Ask) and answer is not None:
+                given[step.name] = answer
+    finally:
+        peer.stop()
+
+
+def test_every_step_has_a_name_of_its_own() -> None:
+    assert len(set(ASKED)) == len(ASKED)
+
+
+@pytest.mark.parametrize("step", ASKED)
+def test_wherry_answers_as_kafka_connect_does(answers: Answers, step: str) -> None:
+    found = differences(answers[CONNECT][step], answers[WHERRY][step])
+    wrong = unwanted(step, found, ACCEPTED)
+    assert not wrong, "\n".join(str(difference) for difference in wrong)
+
+
+def test_every_accepted_difference_is_still_one(answers: Answers) -> None:
+    seen = {
+        entry
+        for step in ASKED
+        for difference in differences(answers[CONNECT][step], answers[WHERRY][step])
+        for entry in ACCEPTED
+        if entry.covers(step, difference)
+    }
+    assert seen == set(ACCEPTED), f"no longer needed: {set(ACCEPTED) - seen}"
