@@ -193,6 +193,10 @@ class Progress:
                     self._fence(str(told))
                     return
                 trouble = str(told)
+            except Exception as error:
+                # A lease that no longer hears its coordinator must not go on.
+                self._fence(f"the Progress stream failed: {error!r}")
+                return
             if self._is_silent():
                 self._fence(f"the coordinator has been silent for {self._timeout_s:g} s ({trouble})")
                 return

@@ -86,9 +86,16 @@ def main() -> None:
     server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
     plugin_pb2_grpc.add_PluginServiceServicer_to_server(Plugin(), server)
     health_pb2_grpc.add_HealthServicer_to_server(Health(), server)
-    server.add_insecure_port(os.environ["WHERRY_ENDPOINT"])
+    endpoint = os.environ["WHERRY_ENDPOINT"]
+    folder = os.environ.get("MOODY_TLS")
+    if folder:
+        key, certificate, authority = (Path(folder, name).read_bytes() for name in ("side.key", "side.pem", "ca.pem"))
+        credentials = grpc.ssl_server_credentials([(key, certificate)], authority, require_client_auth=True)
+        endpoint = f"localhost:{server.add_secure_port(endpoint, credentials)}"
+    else:
+        server.add_insecure_port(endpoint)
     server.start()
-    print("serving", os.environ["WHERRY_ENDPOINT"], flush=True)
+    print("serving", endpoint, flush=True)
     over.wait()
     while stubborn:
         time.sleep(1)
