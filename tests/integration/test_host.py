@@ -560,7 +560,7 @@ def test_a_remote_sidecar_that_does_not_trust_us_is_told(
 ) -> None:
     stranger = certificates / "stranger.pem"
     plugin = remote_plugin(tmp_path, remote, stranger, certificates / "stranger.key", certificates / "ca.pem")
-    with pytest.raises((AuthError, TransientError), match="remote sidecar|not healthy in time"):
+    with pytest.raises((AuthError, TransientError), match=r"remote sidecar|not healthy in time"):
         host.acquire(plugin=plugin, timeout_ms=2000)
 
 
