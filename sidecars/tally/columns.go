@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,6 +12,9 @@ import (
 
 // valueColumn names the only column that a batch must have.
 const valueColumn = "value"
+
+// zeros is what a number is padded with.
+var zeros = strings.Repeat("0", 1024)
 
 // schemaBody is the body of a SCHEMA frame for rows of one text; the JSON lines need none.
 func schemaBody(encoding pb.Encoding) ([]byte, error) {
@@ -46,8 +50,8 @@ func countBody(encoding pb.Encoding, first int64, rows, valueBytes int) ([]byte,
 func appendPadded(to []byte, number int64, width int) []byte {
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], number, 10)
-	for missing := width - len(text); missing > 0; missing-- {
-		to = append(to, '0')
+	for missing := width - len(text); missing > 0; missing -= len(zeros) {
+		to = append(to, zeros[:min(missing, len(zeros))]...)
 	}
 	return append(to, text...)
 }

@@ -33,6 +33,8 @@ const (
 	grpcSlackBytes  = 1 << 20
 	// windowBytes lets two frames of the usual size be on their way, which HTTP/2's 64 KiB would not.
 	windowBytes = 4 << 20
+	// bufferBytes is what one system call moves; gRPC-Go's 32 KiB would take 64 of them for a frame.
+	bufferBytes = 256 << 10
 	// keepaliveMin is far below gRPC-Go's five minutes, which end the connections of livelier clients.
 	keepaliveMin = 5 * time.Second
 	// stopGrace bounds the time between SIGTERM and the end of the process.
@@ -77,6 +79,9 @@ func newServer(instanceID string) (*grpc.Server, *plugin, *health.Server) {
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(messageBytesMax+grpcSlackBytes),
 		grpc.MaxSendMsgSize(messageBytesMax+grpcSlackBytes),
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.WriteBufferSize(bufferBytes),
+		grpc.ReadBufferSize(bufferBytes),
 		grpc.InitialWindowSize(windowBytes),
 		grpc.InitialConnWindowSize(windowBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMin, PermitWithoutStream: true}),
