@@ -62,6 +62,8 @@ class StandaloneWorker:
         worker.warn_unknown()
         rules = rules_of(worker)
         headers = _header_rules(worker)
+        admin = _serves_admin(worker)
+        _refuse_extensions(worker)
         offsets = FileOffsetStore(worker.offsets_file)
         self._files = files
         self._worker = worker
@@ -86,7 +88,7 @@ class StandaloneWorker:
             directory,
             worker_id=worker.worker_id(_ports(sockets)),
         )
-        self.rest = RestServer(App(self.herder, version=own_version(), rules=headers), sockets)
+        self.rest = RestServer(App(self.herder, version=own_version(), rules=headers, admin=admin), sockets)
         _log.info("Kafka Connect standalone worker initialization took %dms", (time.monotonic() - began) * 1000)
 
     def start(self) -> None:
@@ -241,6 +243,28 @@ def _header_rules(worker: WorkerConfig) -> HeaderRules:
         allowed_methods=parts("access.control.allow.methods"),
         rules=parse_rules(worker.parsed["response.http.headers.config"]),
     )
+
+
+def _serves_admin(worker: WorkerConfig) -> bool:
+    listeners = worker.parsed["admin.listeners"]
+    if listeners and set(listeners) != set(worker.listeners):
+        raise ConfigError(
+            f"Invalid value {','.join(listeners)} for configuration admin.listeners: listeners of their own for /admin "
+            "are not in this release. Leave the key out to serve it with the rest, or empty to switch it off.",
+            key="admin.listeners",
+        )
+    return listeners is None or bool(listeners)
+
+
+def _refuse_extensions(worker: WorkerConfig) -> None:
+    """Whoever names an extension counts on it, mostly for passwords: going on without it would leave a door open."""
+    extensions = worker.parsed["rest.extension.classes"]
+    if extensions:
+        raise ConfigError(
+            f"Invalid value {','.join(extensions)} for configuration rest.extension.classes: REST extensions are not "
+            "in this release. Remove the key, and put a proxy in front that asks for credentials.",
+            key="rest.extension.classes",
+        )
 
 
 @contextlib.contextmanager

@@ -77,6 +77,12 @@ class WorkerConfig:
         values = providers.resolve(given).values
         mode = DISTRIBUTED_KEYS if distributed else STANDALONE_KEYS
         definition = ConfigDef((*COMMON_KEYS, *mode, *OWN_KEYS))
+        if not distributed and "group.id" in values and "offset.storage.file.filename" not in values:
+            raise ConfigError(
+                "This is the file of a distributed worker: a standalone one needs offset.storage.file.filename, the "
+                "file that keeps the positions of sources. Add it to go on.",
+                key="offset.storage.file.filename",
+            )
         parsed = definition.parse(values)
         others = ConfigDef(key for key in (*DISTRIBUTED_KEYS, *STANDALONE_KEYS) if key.name not in definition)
         known = {*(key.name for key in definition.keys), *(key.name for key in others.keys)}

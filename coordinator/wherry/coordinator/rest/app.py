@@ -39,9 +39,10 @@ class App:
         herder: Whom to ask.
         version: Our own version, told in a header since `GET /` tells Kafka's.
         rules: Headers the worker's configuration adds.
+        admin: Whether `/admin` is served; an empty `admin.listeners` says no.
     """
 
-    def __init__(self, herder: Herder, *, version: str, rules: HeaderRules | None = None) -> None:
+    def __init__(self, herder: Herder, *, version: str, rules: HeaderRules | None = None, admin: bool = True) -> None:
         self._herder = herder
         self._version = version
         self._rules = rules or HeaderRules()
@@ -53,7 +54,7 @@ class App:
                 *tasks.ROUTES,
                 *offsets.ROUTES,
                 *plugins.ROUTES,
-                *loggers.routes(loggers.Loggers()),
+                *(loggers.routes(loggers.Loggers()) if admin else ()),
                 *wherry_v1.ROUTES,
             ]
         )

@@ -47,6 +47,12 @@ def test_a_distributed_workers_file_is_known_too():
     assert worker.unknown == ()
 
 
+def test_a_distributed_workers_file_is_told_what_it_lacks():
+    given = {key: value for key, value in GOOD.items() if "offset" not in key}
+    with pytest.raises(ConfigError, match="This is the file of a distributed worker"):
+        WorkerConfig.of({**given, "group.id": "g"})
+
+
 def test_distributed_mode_demands_its_own_keys():
     with pytest.raises(ConfigError, match=r"group\.id"):
         WorkerConfig.of(GOOD, distributed=True)

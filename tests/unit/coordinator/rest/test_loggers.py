@@ -6,6 +6,8 @@ import logging
 
 import pytest
 
+from wherry.coordinator.rest.app import App
+
 NAME = "wherry.test.loggers"
 
 
@@ -61,3 +63,7 @@ def test_a_wrong_level_is_refused(ask, body, status, message):
 
 def test_an_unknown_logger_is_404(ask):
     assert ask("GET", "/admin/loggers/no.such").message == "Logger no.such not found."
+
+
+def test_admin_can_be_switched_off(herder, request_to):
+    assert request_to(App(herder, version="1", admin=False), "GET", "/admin/loggers").status == 404
