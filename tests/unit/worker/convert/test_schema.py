@@ -23,7 +23,7 @@ def schemas() -> st.SearchStrategy[dict[str, Any]]:
         {"type": "int32", "optional": True, "name": DATE, "version": 1},
         {"type": "int64", "optional": False, "name": TIMESTAMP, "version": 1},
         {"type": "bytes", "optional": True, "name": DECIMAL, "version": 1, "parameters": {"scale": "3"}},
-        {"type": "string", "optional": True, "name": "io.debezium.data.Json", "version": 2, "doc": "text", "default": "x"},
+        {"type": "string", "optional": True, "name": "io.debezium.data.Json", "version": 2, "doc": "d", "default": "x"},
     ])  # fmt: skip
 
     def nested(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:

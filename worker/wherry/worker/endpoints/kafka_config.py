@@ -27,18 +27,22 @@ PRODUCER_QUEUE_KBYTES: Final = 32_768
 PRODUCER_QUEUE_MESSAGES: Final = 200_000
 DELIVERY_TIMEOUT_MS: Final = 2_147_483_647
 
+# The Java client's: a broker that is back is found within a second.
+_RECONNECTING: Final = {"reconnect.backoff.ms": "50", "reconnect.backoff.max.ms": "1000"}
+
 # Same meaning under the same name.
 _SAME: Final = frozenset({
     "acks", "allow.auto.create.topics", "auto.offset.reset", "batch.size", "bootstrap.servers", "check.crcs",
     "client.dns.lookup", "client.id", "client.rack", "compression.type", "connections.max.idle.ms",
     "delivery.timeout.ms", "enable.idempotence", "fetch.max.bytes", "fetch.min.bytes", "group.id", "isolation.level",
-    "linger.ms", "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "metadata.max.age.ms",
+    "linger.ms", "max.in.flight.requests.per.connection", "metadata.max.age.ms",
     "metadata.recovery.strategy", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "retries",
     "retry.backoff.max.ms", "retry.backoff.ms", "sasl.kerberos.service.name", "sasl.mechanism",
     "security.protocol", "ssl.key.password", "ssl.keystore.password", "transaction.timeout.ms", "transactional.id",
 })  # fmt: skip
 _RENAMED: Final[Mapping[str, str]] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.partition.fetch.bytes": "fetch.message.max.bytes",
     "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -184,7 +188,7 @@ def translate(settings: Mapping[str, str]) -> tuple[dict[str, ClientValue], tupl
 
 def _client(client_id: str, kind: str, config: Mapping[str, str], worker_config: Mapping[str, str]) -> ClientConfig:
     servers = worker_config.get("bootstrap.servers", "")
-    settings = {"client.id": client_id, "bootstrap.servers": servers}
+    settings = {"client.id": client_id, "bootstrap.servers": servers, **_RECONNECTING}
     given: dict[str, str] = {}
     override = f"{kind}.override."
     for key, value in worker_config.items():

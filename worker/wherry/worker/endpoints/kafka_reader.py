@@ -20,7 +20,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from wherry.contract.batch import Batch, Constants, Mark
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, ErrorClass
 from wherry.contract.position import (
     Position,
     TopicPartition,
@@ -31,6 +31,7 @@ from wherry.contract.position import (
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
 from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
+from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize
 
 # Messages of one batch that are consumed at once; a larger batch takes several calls.
@@ -61,9 +62,11 @@ class KafkaReader:
         self._ready: deque[Batch] = deque()
         self._draining = False
         self._trouble = ""
+        self._fatal: Any = None
         self._closed = False
         try:
-            self._consumer = confluent_kafka.Consumer(client.values)
+            logger = client_logger(str(client.values["client.id"]))
+            self._consumer = confluent_kafka.Consumer({**client.values, "error_cb": self._on_error, "logger": logger})
             self._assign()
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka consumer") from error
@@ -75,6 +78,8 @@ class KafkaReader:
         if self._draining:
             return None
         messages = self._consume(timeout_s)
+        if self._fatal is not None:
+            raise error_of(self._fatal, "Reading from Kafka")
         if not messages:
             return None
         self._trouble = ""
@@ -149,6 +154,13 @@ class KafkaReader:
     def trouble(self) -> str:
         """What keeps the consumer from its brokers now."""
         return self._trouble
+
+    def _on_error(self, error: Any) -> None:
+        """Hears what is no partition's error: brokers that are away, credentials that were refused."""
+        if is_reconnecting(error):
+            self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
+        elif error.fatal() or error_of(error, "").error_class is ErrorClass.AUTH:
+            self._fatal = error
 
     def _at_end(self, partition: TopicPartition) -> bool:
         end = self._ends.get(partition)

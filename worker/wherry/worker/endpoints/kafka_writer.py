@@ -22,6 +22,7 @@ from wherry.contract.position import Position
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
 from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
+from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.topics import TopicCreator
 
 # A full queue is waited for in pieces; a broker that takes nothing for so long ends the wait.
@@ -49,7 +50,12 @@ class KafkaWriter:
         self._closed = False
         try:
             self._producer = confluent_kafka.Producer(
-                {**client.values, "error_cb": self._on_error, "on_delivery": self._on_delivery}
+                {
+                    **client.values,
+                    "error_cb": self._on_error,
+                    "on_delivery": self._on_delivery,
+                    "logger": client_logger(str(client.values["client.id"])),
+                }
             )
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka producer") from error

@@ -14,6 +14,7 @@ from typing import Any, Final
 from wherry.contract.errors import ConfigError, TransientError
 from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of
+from wherry.worker.endpoints.kafka_logging import client_logger
 
 CREATE_TIMEOUT_S: Final = 30.0
 _PREFIX: Final = "topic.creation."
@@ -89,7 +90,7 @@ class TopicCreator:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         if self._admin is None:
-            self._admin = AdminClient(dict(self._config.values))
+            self._admin = AdminClient({**self._config.values, "logger": client_logger("admin")})
         if topic in self._admin.list_topics(timeout=CREATE_TIMEOUT_S).topics:
             return
         settings = self._rules.settings(topic)

@@ -1,0 +1,190 @@
+"""Reading topic partitions from a broker inside the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from wherry.contract.batch import Batch, Constants
+from wherry.contract.errors import ConfigError, OffsetLostError
+from wherry.contract.position import kafka_partition_json, kafka_position
+from wherry.worker.endpoints.kafka_config import reader_config
+from wherry.worker.endpoints.kafka_reader import KafkaReader
+
+Make = Callable[..., KafkaReader]
+
+
+@pytest.fixture
+def make(cluster: Any) -> Iterator[Make]:
+    made: list[KafkaReader] = []
+
+    def reader(*positions: tuple[str, int, int | None], **overrides: str) -> KafkaReader:
+        config = {f"consumer.override.{key.replace('_', '.')}": value for key, value in overrides.items()}
+        client = reader_config("c", 0, config, {"bootstrap.servers": cluster.bootstrap})
+        made.append(KafkaReader(client, [kafka_position(*position) for position in positions]))
+        return made[-1]
+
+    yield reader
+    for one in made:
+        one.close()
+
+
+def read(reader: KafkaReader, rows: int, timeout_s: float = 10.0) -> list[Batch]:
+    batches, deadline = [], time.monotonic() + timeout_s
+    while sum(batch.num_rows for batch in batches) < rows:
+        assert time.monotonic() < deadline, "the records did not come"
+        batch = reader.poll(0.1)
+        if batch is not None:
+            batches.append(batch)
+    return batches
+
+
+def catch_up(reader: KafkaReader) -> None:
+    deadline = time.monotonic() + 10.0
+    while not reader.caught_up:
+        assert time.monotonic() < deadline
+        reader.poll(0.1)
+
+
+def values(batches: list[Batch]) -> list[bytes | None]:
+    return [value for batch in batches for value in batch.value.to_pylist()]
+
+
+def test_records_come_as_columns_with_a_mark_at_the_next_offset(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a", b"b", None)
+    batches = read(make(("t", 0, 0)), 3)
+    assert values(batches) == [b"a", b"b", None]
+    assert batches[0].constants == Constants("t", 0, 0)
+    assert batches[-1].marks[-1].position == kafka_position("t", 0, 3)
+    assert batches[0].key is None
+    assert batches[0].headers is None
+
+
+def test_reading_starts_at_the_position_and_without_one_at_the_beginning(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a", b"b", b"c")
+    assert values(read(make(("t", 0, 2)), 1)) == [b"c"]
+    assert values(read(make(("t", 0, None)), 3)) == [b"a", b"b", b"c"]
+
+
+def test_without_a_position_and_a_reset_to_latest_only_new_records_come(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"old")
+    reader = make(("t", 0, None), auto_offset_reset="latest")
+    catch_up(reader)
+    cluster.produce("t", b"new")
+    assert values(read(reader, 1)) == [b"new"]
+
+
+def test_keys_headers_and_times_are_kept(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"v", key=b"k", headers=[("h", b"1"), ("h", None)], timestamp=1234)
+    (batch,) = read(make(("t", 0, 0)), 1)
+    assert batch.key is not None
+    assert batch.key.to_pylist() == [b"k"]
+    assert [(pair["name"], pair["value"]) for pair in batch.headers[0].as_py()] == [("h", b"1"), ("h", None)]
+    assert batch.stored("timestamp")[0].as_py().timestamp() == 1.234
+
+
+def test_rows_of_several_partitions_know_where_they_come_from(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a", b"b", partition=0)
+    cluster.produce("t", b"c", partition=1)
+    batches = read(make(("t", 0, 0), ("t", 1, 0)), 3)
+    told = {
+        (partition, offset, value)
+        for batch in batches
+        for partition, offset, value in zip(
+            batch.column("partition").to_pylist(),
+            batch.column("offset").to_pylist(),
+            batch.value.to_pylist(),
+            strict=True,
+        )
+    }
+    assert told == {(0, 0, b"a"), (0, 1, b"b"), (1, 0, b"c")}
+    marks = {mark.position for batch in batches for mark in batch.marks}
+    assert {kafka_position("t", 0, 2), kafka_position("t", 1, 1)} <= marks
+
+
+def test_a_batch_is_of_one_topic(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    cluster.produce("u", b"b")
+    batches = read(make(("t", 0, 0), ("u", 0, 0)), 2)
+    assert sorted((batch.constants.topic, *batch.value.to_pylist()) for batch in batches) == [("t", b"a"), ("u", b"b")]
+
+
+def test_at_the_end_the_reader_is_caught_up_and_without_lag_until_more_comes(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    reader = make(("t", 0, 0))
+    assert not reader.caught_up
+    catch_up(reader)
+    assert reader.lag == 0
+    cluster.produce("t", b"b")
+    read(reader, 1)
+    assert reader.poll(0) is None
+
+
+def test_a_rewind_reads_again(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a", b"b", b"c")
+    reader = make(("t", 0, 0))
+    read(reader, 3)
+    reader.rewind([kafka_position("t", 0, 1)])
+    assert values(read(reader, 2)) == [b"b", b"c"]
+
+
+def test_a_rewind_of_a_foreign_partition_is_refused(cluster: Any, make: Make) -> None:
+    with pytest.raises(ConfigError, match="not among the partitions"):
+        make(("t", 0, 0)).rewind([kafka_position("t", 1, 0)])
+
+
+def test_a_paused_partition_rests_until_it_is_let_go(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    reader = make(("t", 0, 0))
+    read(reader, 1)
+    reader.pause([kafka_partition_json("t", 0)])
+    cluster.produce("t", b"b")
+    assert reader.poll(1.0) is None
+    reader.pause([])
+    assert values(read(reader, 1)) == [b"b"]
+
+
+def test_a_drained_reader_gives_nothing_more_and_is_finished(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    reader = make(("t", 0, 0))
+    reader.drain(1.0)
+    assert reader.poll(0.5) is None
+    assert reader.finished
+
+
+def test_an_offset_that_is_gone_is_an_error_with_a_remedy(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    reader = make(("t", 0, 99))
+    with pytest.raises(OffsetLostError, match=r"topic t, partition 0 failed.*auto\.offset\.reset"):
+        read(reader, 1)
+
+
+def test_an_offset_that_is_gone_is_reset_when_asked_for(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a")
+    assert values(read(make(("t", 0, 99), auto_offset_reset="earliest"), 1)) == [b"a"]
+
+
+def test_a_poll_ends_in_time_when_nothing_comes(cluster: Any, make: Make) -> None:
+    reader = make(("t", 0, 0))
+    begun = time.monotonic()
+    assert reader.poll(0.2) is None
+    assert time.monotonic() - begun < 2.0
+
+
+def test_a_broker_that_is_away_is_trouble_and_no_error() -> None:
+    client = reader_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"})
+    reader = KafkaReader(client, [kafka_position("t", 0, 0)])
+    deadline = time.monotonic() + 10.0
+    while not reader.trouble and time.monotonic() < deadline:
+        assert reader.poll(0.1) is None
+    assert "reconnecting" in reader.trouble
+    reader.close()
+
+
+def test_a_setting_librdkafka_refuses_is_a_config_error() -> None:
+    client = reader_config("c", 0, {"consumer.override.fetch.min.bytes": "x"}, {"bootstrap.servers": "b:1"})
+    with pytest.raises(ConfigError, match="Making the Kafka consumer failed"):
+        KafkaReader(client, [])

@@ -1,0 +1,146 @@
+"""Writing to a broker inside the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from wherry.contract.batch import Batch, Constants, mark_only, of_value
+from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.position import Position
+from wherry.worker.endpoints.columns import headers_array
+from wherry.worker.endpoints.kafka_config import writer_config
+from wherry.worker.endpoints.kafka_writer import KafkaWriter
+
+Make = Callable[..., KafkaWriter]
+
+
+def seconds() -> float:
+    return 10.0
+
+
+@pytest.fixture
+def make(cluster: Any) -> Iterator[Make]:
+    made: list[KafkaWriter] = []
+
+    def writer(**overrides: str) -> KafkaWriter:
+        # The mock cluster hands out no producer ids in time for a test.
+        config = {"producer.override.acks": "1"}
+        config |= {f"producer.override.{key.replace('_', '.')}": value for key, value in overrides.items()}
+        made.append(KafkaWriter(writer_config("c", 0, config, {"bootstrap.servers": cluster.bootstrap})))
+        return made[-1]
+
+    yield writer
+    for one in made:
+        one.close()
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[Any]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(4)])
+    messages: list[Any] = []
+    deadline = time.monotonic() + 10.0
+    while len(messages) < count and time.monotonic() < deadline:
+        messages += [message for message in consumer.consume(100, 0.2) if message.error() is None]
+    consumer.close()
+    return messages
+
+
+def batch_of(*values: bytes | None, **columns: Any) -> Batch:
+    constants = columns.pop("constants", Constants(topic="t"))
+    return of_value(pa.array(values, pa.binary()), constants=constants, **columns)
+
+
+def write(writer: KafkaWriter, batch: Batch) -> None:
+    writer.write(batch, batch)
+
+
+def test_records_are_durable_when_flush_has_answered(cluster: Any, make: Make) -> None:
+    writer = make()
+    write(writer, batch_of(b"a", b"b", None, constants=Constants("t", 0)))
+    flushed = writer.flush(seconds)
+    assert (flushed.rows_written, flushed.rows_failed, flushed.positions) == (3, 0, None)
+    assert [message.value() for message in consume(cluster.bootstrap, "t", 3)] == [b"a", b"b", None]
+    assert writer.flush(seconds).rows_written == 0
+
+
+def test_key_headers_time_and_partition_go_along(cluster: Any, make: Make) -> None:
+    batch = batch_of(
+        b"a", b"b",
+        key=pa.array([b"k", None], pa.binary()),
+        headers=headers_array([[("h", b"1"), ("h", None)], None]),
+        timestamp=pa.array([1234, 5678], pa.timestamp("ms", "UTC")),
+        partition=pa.array([2, 2], pa.int32()),
+    )  # fmt: skip
+    writer = make()
+    write(writer, batch)
+    writer.flush(seconds)
+    one, other = consume(cluster.bootstrap, "t", 2)
+    assert (one.key(), one.headers(), one.timestamp()[1], one.partition()) == (
+        b"k",
+        [("h", b"1"), ("h", None)],
+        1234,
+        2,
+    )
+    assert (other.key(), other.headers(), other.timestamp()[1]) == (None, None, 5678)
+
+
+def test_rows_go_to_the_topic_they_name(cluster: Any, make: Make) -> None:
+    writer = make()
+    write(writer, batch_of(b"a", b"b", constants=Constants(), topic=pa.array(["t", "u"])))
+    writer.flush(seconds)
+    assert [message.value() for message in consume(cluster.bootstrap, "u", 1)] == [b"b"]
+
+
+def test_keys_alone_take_the_short_way_and_keep_their_partition(cluster: Any, make: Make) -> None:
+    writer = make()
+    write(writer, batch_of(*[b"v"] * 20, key=pa.array([b"same"] * 20, pa.binary())))
+    writer.flush(seconds)
+    assert len({message.partition() for message in consume(cluster.bootstrap, "t", 20)}) == 1
+
+
+def test_a_row_without_a_topic_is_refused_in_a_sentence(make: Make) -> None:
+    with pytest.raises(ConfigError, match="names no topic"):
+        write(make(), batch_of(b"a", constants=Constants()))
+
+
+def test_marks_alone_write_nothing(make: Make) -> None:
+    writer = make()
+    write(writer, mark_only(Position("{}", "{}")))
+    assert writer.flush(seconds).rows_written == 0
+
+
+def test_a_record_that_is_too_large_fails_by_itself(cluster: Any, make: Make) -> None:
+    writer = make(max_request_size="1000")
+    batch = batch_of(b"a", b"x" * 5000, b"c", constants=Constants("t", 0))
+    write(writer, batch)
+    flushed = writer.flush(seconds)
+    assert (flushed.rows_written, flushed.rows_failed) == (2, 1)
+    (failed,) = writer.failed_rows()
+    assert (failed.raw, failed.row, failed.error.reason) == (batch, 1, "MSG_SIZE_TOO_LARGE")
+    assert writer.failed_rows() == []
+    assert [message.value() for message in consume(cluster.bootstrap, "t", 2)] == [b"a", b"c"]
+
+
+def test_a_full_queue_makes_the_writer_wait_and_loses_nothing(cluster: Any, make: Make) -> None:
+    writer = make(queue_buffering_max_messages="10")
+    expected = [str(number).encode() for number in range(200)]
+    write(writer, batch_of(*expected, constants=Constants("t", 0)))
+    writer.flush(seconds)
+    assert [message.value() for message in consume(cluster.bootstrap, "t", 200)] == expected
+
+
+def test_a_broker_that_is_away_fails_the_flush_in_time() -> None:
+    writer = KafkaWriter(writer_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"}))
+    write(writer, batch_of(b"a"))
+    deadline = time.monotonic() + 1.0
+    with pytest.raises(TransientError, match="1 records were not acknowledged"):
+        writer.flush(lambda: deadline - time.monotonic())
+    begun = time.monotonic()
+    writer.close()
+    assert time.monotonic() - begun < 5.0

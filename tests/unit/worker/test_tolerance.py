@@ -1,0 +1,178 @@
+"""What is done with rows that can't be delivered."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from wherry.contract.batch import Batch, Constants, RowError, of_value
+from wherry.contract.errors import ConfigError, ErrorClass, SchemaError
+from wherry.contract.position import Position
+from wherry.worker.convert import DataError
+from wherry.worker.convert.step import Stage, StageFailure
+from wherry.worker.endpoints import FailedRow, Flushed, Remaining
+from wherry.worker.endpoints.columns import headers_array
+from wherry.worker.tolerance import ErrorRules, GivenUp, Tolerance, ToleranceExceededError, row_failure
+
+
+class Letters:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.flushed = 0
+        self.refused: list[FailedRow] = []
+        self.closed = False
+
+    def ready(self, timeout_s: float) -> bool:
+        return True
+
+    def write(self, batch: Batch, raw: Batch) -> None:
+        self.batches.append(batch)
+
+    def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
+        self.flushed += 1
+        return Flushed()
+
+    def failed_rows(self) -> list[FailedRow]:
+        return self.refused
+
+    def rewinds(self) -> tuple[Position, ...]:
+        return ()
+
+    def paused_partitions(self) -> tuple[str, ...]:
+        return ()
+
+    needs_flush = False
+    stored: tuple[Position, ...] = ()
+    trouble = ""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def failure(row: int = 1, **headers: Any) -> StageFailure:
+    batch = of_value(
+        pa.array([b"a", b"b", b"c"], pa.binary()),
+        constants=Constants("t", 3, 40),
+        key=pa.array([None, b"k", None], pa.binary()),
+        headers=headers_array([None, [("h", b"1"), ("__connect.errors.topic", b"old")], None]),
+        timestamp=pa.array([1, 2, 3], pa.timestamp("ms", "UTC")),
+    )
+    return StageFailure(batch, row, Stage.VALUE_CONVERTER, "x.JsonConverter", DataError("It is damaged: "))
+
+
+def seconds() -> float:
+    return 5.0
+
+
+def rules(**config: str) -> ErrorRules:
+    return ErrorRules.of({f"errors.{key.replace('_', '.')}": value for key, value in config.items()}, sink=True)
+
+
+ALL_WITH_LETTERS = {"tolerance": "all", "deadletterqueue_topic_name": "dead"}
+
+
+def test_with_tolerance_a_row_is_skipped() -> None:
+    assert Tolerance(rules(tolerance="all"), "c", 0, None).give_up([failure()]) == GivenUp(1, 0)
+
+
+def test_without_tolerance_the_task_fails_and_the_sentence_says_where_and_what_to_do() -> None:
+    with pytest.raises(ToleranceExceededError) as raised:
+        Tolerance(rules(), "c", 0, None).give_up([failure()])
+    assert str(raised.value) == (
+        "Tolerance exceeded in error handler: VALUE_CONVERTER with class x.JsonConverter failed for topic t, partition 3, "
+        "offset 41: It is damaged. Set errors.tolerance=all to skip such records."
+    )
+
+
+def test_without_tolerance_the_row_still_goes_to_the_dead_letter_queue_first() -> None:
+    letters = Letters()
+    with pytest.raises(ToleranceExceededError):
+        Tolerance(rules(deadletterqueue_topic_name="dead"), "c", 0, letters).give_up([failure()])
+    assert len(letters.batches) == 1
+    assert letters.flushed == 1
+
+
+def test_a_dead_letter_is_the_row_as_it_was_read() -> None:
+    letters = Letters()
+    told = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters).give_up([failure()])
+    letter = letters.batches[0]
+    assert told == GivenUp(1, 1)
+    assert letter.constants == Constants(topic="dead")
+    assert letter.value.to_pylist() == [b"b"]
+    assert letter.key is not None
+    assert letter.key.to_pylist() == [b"k"]
+    assert letter.stored("timestamp").cast(pa.int64()).to_pylist() == [2]
+    assert [pair["name"] for pair in letter.headers[0].as_py()] == ["h", "__connect.errors.topic"]
+
+
+def test_context_headers_come_after_the_rows_own_in_kafka_connects_order() -> None:
+    letters = Letters()
+    with_context = rules(**ALL_WITH_LETTERS, deadletterqueue_context_headers_enable="true")
+    Tolerance(with_context, "c", 4, letters).give_up([failure()])
+    headers = [(pair["name"], pair["value"]) for pair in letters.batches[0].headers[0].as_py()]
+    assert headers[1] == ("__connect.errors.topic", b"old")
+    own = [(name.removeprefix("__connect.errors."), value) for name, value in headers[2:]]
+    assert own[:-1] == [
+        ("topic", b"t"), ("partition", b"3"), ("offset", b"41"), ("connector.name", b"c"), ("task.id", b"4"),
+        ("stage", b"VALUE_CONVERTER"), ("class.name", b"x.JsonConverter"),
+        ("exception.class.name", b"org.apache.kafka.connect.errors.DataException"), ("exception.message", b"It is damaged: "),
+    ]  # fmt: skip
+    assert own[-1][0] == "exception.stacktrace"
+
+
+def test_letters_are_flushed_once_and_only_when_there_are_any() -> None:
+    letters = Letters()
+    tolerance = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters)
+    tolerance.flush(seconds)
+    assert letters.flushed == 0
+    tolerance.give_up([failure()])
+    tolerance.flush(seconds)
+    tolerance.flush(seconds)
+    assert letters.flushed == 1
+
+
+def test_a_letter_that_can_not_be_written_fails_the_flush() -> None:
+    letters = Letters()
+    tolerance = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters)
+    tolerance.give_up([failure()])
+    letters.refused = [FailedRow(None, 0, RowError(0, ErrorClass.SCHEMA, message="Too large."))]
+    with pytest.raises(SchemaError, match="dead letter queue dead: Too large"):
+        tolerance.flush(seconds)
+
+
+def test_a_log_line_tells_the_place_only_if_asked_and_never_the_content(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        Tolerance(rules(tolerance="all", log_enable="true"), "c", 0, None).give_up([failure()])
+        Tolerance(rules(tolerance="all", log_enable="true", log_include_messages="true"), "c", 0, None).give_up(
+            [failure()]
+        )
+    short, long = (record.getMessage() for record in caplog.records)
+    assert short.startswith("Error encountered in task c-0. Executing stage 'VALUE_CONVERTER'")
+    assert "offset" not in short
+    assert "topic t, partition 3, offset 41" in long
+
+
+def test_nothing_is_logged_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
+    Tolerance(rules(tolerance="all"), "c", 0, None).give_up([failure()])
+    assert not caplog.records
+
+
+def test_a_source_has_no_dead_letter_queue() -> None:
+    assert ErrorRules.of({"errors.deadletterqueue.topic.name": "dead"}, sink=False).dead_letter_topic == ""
+
+
+def test_tolerance_is_spelt_in_lower_case() -> None:
+    with pytest.raises(ConfigError, match="must be one of: none, all"):
+        rules(tolerance="ALL")
+
+
+def test_the_class_of_a_refused_row_is_kept_when_the_task_fails() -> None:
+    refused = row_failure(None, RowError(0, ErrorClass.AUTH, "DENIED", message="No."), Stage.TASK_PUT, "x")
+    with pytest.raises(Exception, match="a record: No") as raised:
+        Tolerance(rules(), "c", 0, None).give_up([refused])
+    assert getattr(raised.value, "error_class", None) is ErrorClass.AUTH
