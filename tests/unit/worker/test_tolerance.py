@@ -84,8 +84,8 @@ def test_without_tolerance_the_task_fails_and_the_sentence_says_where_and_what_t
     with pytest.raises(ToleranceExceededError) as raised:
         Tolerance(rules(), "c", 0, None).give_up([failure()])
     assert str(raised.value) == (
-        "Tolerance exceeded in error handler: VALUE_CONVERTER with class x.JsonConverter failed for topic t, partition 3, "
-        "offset 41: It is damaged. Set errors.tolerance=all to skip such records."
+        "Tolerance exceeded in error handler: VALUE_CONVERTER with class x.JsonConverter failed for topic t, "
+        "partition 3, offset 41: It is damaged. Set errors.tolerance=all to skip such records."
     )
 
 
@@ -120,7 +120,8 @@ def test_context_headers_come_after_the_rows_own_in_kafka_connects_order() -> No
     assert own[:-1] == [
         ("topic", b"t"), ("partition", b"3"), ("offset", b"41"), ("connector.name", b"c"), ("task.id", b"4"),
         ("stage", b"VALUE_CONVERTER"), ("class.name", b"x.JsonConverter"),
-        ("exception.class.name", b"org.apache.kafka.connect.errors.DataException"), ("exception.message", b"It is damaged: "),
+        ("exception.class.name", b"org.apache.kafka.connect.errors.DataException"),
+        ("exception.message", b"It is damaged: "),
     ]  # fmt: skip
     assert own[-1][0] == "exception.stacktrace"
 

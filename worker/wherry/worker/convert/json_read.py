@@ -3,8 +3,8 @@
 The proof: every text is an object on a line of its own, or is wrapped as `{"v":TEXT}`, so that each line gives at least
 one row or an error; as many rows as lines then means exactly one value per line. pyarrow's parser refuses what it can't
 take as declared (wrong kinds, fractions for integers, overflow, members given twice, damaged text). What it alone would
-let pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails is bisected, so that
-a few surprising rows cost little.
+let pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails is bisected, so
+that a few surprising rows cost little.
 
 Two sets of rules for the row-wise way: Kafka Connect's, where a wrong kind becomes 0 or null (reference behaviour of
 its JsonConverter), and strict ones for a typed sink, where it is an error of the row.
