@@ -120,10 +120,9 @@ class Book:
         )
         return min((time for time in times if time is not None), default=None)
 
-    def engine_lost(self, message: str, now_ms: int) -> None:
+    def engine_lost(self, now_ms: int) -> None:
         """Spark is gone, and all leases with it."""
-        for lease in list(self.handout.leases.values()):
-            self.handout.lost(lease.id, message, now_ms)
+        self.handout.all_lost(now_ms)
 
     def engine_up(self, failure: ev.Failure | None, now_ms: int) -> None:
         """Spark is there; `failure` is what had kept it away, and made tasks fail."""

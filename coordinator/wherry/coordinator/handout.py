@@ -312,6 +312,11 @@ class Handout:
         if lease is not None:
             self._lease_over(lease, LeaseInput.LOST, now_ms, lost=message)
 
+    def all_lost(self, now_ms: int) -> None:
+        """What ran all leases is gone; that is no fault of theirs."""
+        for lease in list(self.leases.values()):
+            self._lease_over(lease, LeaseInput.LOST, now_ms, blameless=True)
+
     def _commit_failed(self, event: ev.CommitFailed, now_ms: int) -> None:
         lease = self.leases.get(event.lease)
         if lease is not None:
@@ -327,6 +332,7 @@ class Handout:
         reason: ev.EndReason | None = None,
         failure: ev.Failure | None = None,
         lost: str = "",
+        blameless: bool = False,
     ) -> None:
         """A lease draws to its end (DRAIN_ASKED) or has come to it: its task and split learn of it."""
         stepped = leases.step(lease, given, now_ms, self._around.times)
@@ -339,7 +345,7 @@ class Handout:
             return
         del self.leases[lease.id]
         task = self.tasks[lease.task]
-        if task.state in tasks.ENDING or given is LeaseInput.DRAIN_ASKED:
+        if task.state in tasks.ENDING or given is LeaseInput.DRAIN_ASKED or blameless:
             self.splits.put_back(lease.split or "")
             self.task_input(task.number, TaskInput.ENDED, now_ms)
         elif reason in (ev.EndReason.IDLE, ev.EndReason.SPLITS_DONE):

@@ -65,7 +65,7 @@ class Machine:
             case ev.EngineDown():
                 self._around.engine_up = False
                 self._around.engine_failure = event.failure if event.permanent else None
-                return self._all(lambda book: book.engine_lost(event.failure.message, now_ms), now_ms)
+                return self._all(lambda book: book.engine_lost(now_ms), now_ms)
             case ev.ShutdownAsked():
                 self._around.closing = True
                 return self._all(lambda book: book.close(now_ms), now_ms)

@@ -128,6 +128,8 @@ SHOWN: Final[dict[TaskState, State | None]] = {
 LEASED: Final = frozenset({_S.LAUNCHED, _S.RUNNING, _S.RESTARTING, _S.PAUSING, _S.STOPPING})
 ENDING: Final = frozenset({_S.RESTARTING, _S.PAUSING, _S.STOPPING})
 
+_UNREMARKABLE: Final = frozenset({_I.LAUNCHED, _I.OPENED, _I.PARKED, _I.WOKEN})
+
 NEEDS_A_PERSON: Final = frozenset({ErrorClass.CONFIG, ErrorClass.AUTH, ErrorClass.OFFSET_LOST, ErrorClass.SCHEMA})
 """Trying again changes nothing about these."""
 
@@ -146,7 +148,7 @@ class Task:
     since_ms: int = 0
     """When the state began."""
     seen_running: bool = False
-    """It has been RUNNING, so a new launch shows RUNNING, not UNASSIGNED: waking is not an event for a person."""
+    """RUNNING was shown, and only parking and waking since then: a new launch shows RUNNING, too, not UNASSIGNED."""
 
     @property
     def leased(self) -> bool:
@@ -156,7 +158,7 @@ class Task:
     @property
     def shown(self) -> State | None:
         """What REST shows; None when the task is not listed."""
-        if self.seen_running and self.state in (TaskState.WAITING, TaskState.LAUNCHED) and self.restarts == 0:
+        if self.seen_running and self.state in (TaskState.WAITING, TaskState.LAUNCHED):
             return State.RUNNING
         return SHOWN[self.state]
 
@@ -178,7 +180,13 @@ def step(
     state = TRANSITIONS.get((task.state, given))
     if state is None:
         return task
-    changed = replace(task, state=state, retry_at_ms=None, since_ms=task.since_ms if state is task.state else now_ms)
+    changed = replace(
+        task,
+        state=state,
+        retry_at_ms=None,
+        since_ms=task.since_ms if state is task.state else now_ms,
+        seen_running=task.seen_running and given in _UNREMARKABLE,
+    )
     match given:
         case TaskInput.OPENED:
             return replace(changed, failure=None, seen_running=True)
@@ -214,6 +222,6 @@ def _failed(task: Task, now_ms: int, failure: Failure, policy: RestartPolicy, ji
     if state is None:
         return task
     if given_up:
-        return replace(task, state=state, failure=failure, since_ms=now_ms, retry_at_ms=None)
+        return replace(task, state=state, failure=failure, since_ms=now_ms, retry_at_ms=None, seen_running=False)
     retry_at_ms = now_ms + restart_delay_ms(restarts + 1, policy, jitter)
     return replace(task, state=state, failure=failure, since_ms=now_ms, restarts=restarts + 1, retry_at_ms=retry_at_ms)

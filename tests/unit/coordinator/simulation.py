@@ -323,4 +323,3 @@ def _partition(work: ev.TaskWork) -> str:
     if work.work is not None:
         return work.work.partitions[0]
     return work.partitions[0]
-
