@@ -7,11 +7,11 @@ from wherry.sdk import Batch, Config, Mark, Offsets, Plan, Source, Split, Work, 
 
 class RangesConfig(Config):
     topic: str = key(doc="Topic to write to.", importance="high")
-    splits: int = key(default=4, min=1, doc="Pieces of a million numbers each.")
+    splits: int = key(default=4, min=1, doc="Pieces of a hundred thousand numbers each.")
 
 
 class Ranges(Source[RangesConfig]):
-    """Emits a million numbers per split."""
+    """Emits a hundred thousand numbers per split."""
 
     class_name, version, splits = "wherry.example.RangesSource", "0.1.0", True
 
@@ -20,8 +20,8 @@ class Ranges(Source[RangesConfig]):
         return Plan(splits=[Split(str(n), data=n) for n in left], complete=True)
 
     def read(self, work: Work, offsets: Offsets):
-        numbers = pa.arange(work.data * 1_000_000, (work.data + 1) * 1_000_000)
-        yield Batch(value=numbers, marks=[Mark(1_000_000, {"split": work.data}, {"done": True})])
+        numbers = pa.arange(work.data * 100_000, (work.data + 1) * 100_000)
+        yield Batch(value=numbers, marks=[Mark(100_000, {"split": work.data}, {"done": True})])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import itertools
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wherry.contract.batch import Batch, Constants, Mark, RowError, concat, mark_only, of_value
@@ -28,6 +28,7 @@ def marked(draw: st.DrawFn) -> Batch:
 
 
 @given(marked(), st.lists(st.integers(0, 20), max_size=4))
+@settings(deadline=None)
 def test_cutting_and_joining_gives_the_batch_back(batch: Batch, cuts: list[int]) -> None:
     borders = sorted({0, batch.num_rows, *(min(cut, batch.num_rows) for cut in cuts)})
     pieces = [batch.slice(a, b - a) for a, b in itertools.pairwise(borders)]
@@ -37,6 +38,7 @@ def test_cutting_and_joining_gives_the_batch_back(batch: Batch, cuts: list[int])
 
 
 @given(marked(), st.integers(1, 64))
+@settings(deadline=None)
 def test_split_pieces_hold_all_rows_in_order(batch: Batch, bytes_max: int) -> None:
     pieces = list(batch.split(bytes_max))
     assert [n for piece in pieces for n in piece.value.to_pylist()] == batch.value.to_pylist()

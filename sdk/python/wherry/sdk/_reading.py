@@ -55,6 +55,8 @@ _JOIN_BELOW: Final = FRAME_BYTES_TARGET // 4
 
 # The generator has come to its end by itself; it was told to end.
 _DONE: Final = object()
+# How long a wait lasts at most before silence, heartbeats and deadlines are looked at again.
+_POLL_S: Final = 0.5
 _SIZED: Final = frozenset({str, bytes})
 _STOPPED: Final = object()
 
@@ -158,9 +160,10 @@ class Reading:
         self._credit_frames = opening.credit.frames
         self._credit_bytes = opening.credit.bytes
         self._target = min(opening.frame_bytes_target or FRAME_BYTES_TARGET, limits.message_bytes_max)
+        self._piece_bytes_max = min(max(self._target, limits.message_bytes_max // 2), limits.row_bytes_max)
         self._split = opening.split
         self._topic = _default_topic(source)
-        self._heard_at = time.monotonic()
+        self._heard_at = self._said_at = time.monotonic()
         self._drain_by: float | None = None
         self._gone = False
         self._abandoned = False
@@ -184,7 +187,9 @@ class Reading:
         yield source_pb2.ReadResponse(opened=source_pb2.ReadOpened(encoding=int(self._encoding)))  # type: ignore[arg-type]
         threading.Thread(target=self._generate, name=f"read {self._work.id}", daemon=True).start()
         try:
-            yield from self._serve()
+            for item in self._serve():
+                self._said_at = time.monotonic()
+                yield item
         finally:
             self._intake.close()
             _quietly(self._source.end)
@@ -200,6 +205,7 @@ class Reading:
 
     def _serve(self) -> Iterator[source_pb2.ReadResponse | WireFrame]:
         while True:
+            yield from self._beat()
             item = yield from self._next()
             if item is None:
                 # Drained, or the engine is gone.
@@ -230,22 +236,18 @@ class Reading:
     def _next(self) -> Generator[source_pb2.ReadResponse, None, Any]:
         """Waits for the next thing to do: a batch, CaughtUp, _DONE, a Failure; None when the stream is to end."""
         items = self._intake.items
-        beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
         while not items:
             if self._gone:
                 return None
             with self._wake:
                 self._intake.waiting = True
                 if not items and not self._queries and not self._must_end():
-                    self._wake.wait(min(1.0, max(0.0, beat_at - time.monotonic())))
+                    self._wake.wait(_POLL_S)
                 self._intake.waiting = False
             yield from self._queued()
             if not items and self._must_end():
                 return None
-            self._check_silence()
-            if time.monotonic() >= beat_at:
-                yield _heartbeat()
-                beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+            yield from self._beat()
         kind = type(items[0])
         if kind is Record or isinstance(items[0], (contract.Mark, RecordRejectedError)):
             return self._gathered_rows()
@@ -339,7 +341,7 @@ class Reading:
             if whole.num_rows == 0:
                 yield from self._writer.wire(whole)
                 continue
-            for batch in whole.split(max(self._target, self._limits.message_bytes_max // 2)):
+            for batch in whole.split(self._piece_bytes_max):
                 if batch.num_rows == 1 and batch.nbytes > self._limits.row_bytes_max:
                     yield from self._writer.wire(_too_large(batch, self._limits.row_bytes_max))
                     continue
@@ -353,28 +355,31 @@ class Reading:
                 yield from frames
 
     def _await_credit(self) -> Iterator[source_pb2.ReadResponse]:
-        beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
         while (self._credit_frames <= 0 or self._credit_bytes <= 0) and not self._gone:
             with self._wake:
                 if (self._credit_frames <= 0 or self._credit_bytes <= 0) and not self._queries:
-                    self._wake.wait(min(1.0, max(0.0, beat_at - time.monotonic())))
+                    self._wake.wait(_POLL_S)
             yield from self._queued()
-            self._check_silence()
             if self._must_end():
                 # What isn't sent is read again: its marks aren't sent either.
                 self._abandoned = True
                 return
-            if time.monotonic() >= beat_at:
-                yield _heartbeat()
-                beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+            yield from self._beat()
 
     def _queued(self) -> Iterator[source_pb2.ReadResponse]:
         while self._queries:
             yield self._queries.popleft()
 
-    def _check_silence(self) -> None:
-        if time.monotonic() - self._heard_at > STREAM_SILENCE_MAX_S:
+    def _beat(self) -> Iterator[source_pb2.ReadResponse]:
+        """Says a heartbeat when nothing else was said for long; listens for the engine's.
+
+        NB: a source that says CaughtUp again and again says nothing to the engine.
+        """
+        now = time.monotonic()
+        if now - self._heard_at > STREAM_SILENCE_MAX_S:
             raise TransientError(f"The engine has been silent for {STREAM_SILENCE_MAX_S:.0f} s.", reason="SILENT")
+        if now - self._said_at >= HEARTBEAT_INTERVAL_S:
+            yield source_pb2.ReadResponse(heartbeat=common_pb2.Heartbeat(time_ms=int(time.time() * 1000)))
 
     # What the engine says.
 
@@ -491,10 +496,6 @@ def told(error: BaseException) -> WherryError:
 def _default_topic(source: Source[Any]) -> str | None:
     topic = getattr(source.config, "topic", None)
     return topic if isinstance(topic, str) and topic else None
-
-
-def _heartbeat() -> source_pb2.ReadResponse:
-    return source_pb2.ReadResponse(heartbeat=common_pb2.Heartbeat(time_ms=int(time.time() * 1000)))
 
 
 def _quietly(call: Callable[[], Any]) -> None:
