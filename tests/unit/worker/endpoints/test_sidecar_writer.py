@@ -245,7 +245,6 @@ def test_an_ack_for_nothing_is_the_connectors_fault(sidecar: Any) -> None:
 
     writer = writer_of(sidecar, script)
     with pytest.raises(ConnectorBugError, match="frame 9, which is not under way"):
-        writer.ready(0.5)
         writer.flush(seconds)
     writer.close()
 

@@ -1,0 +1,40 @@
+"""A source that counts, quickly, and goes on from its offset. For the pump's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from wherry.sdk import Batch, CaughtUp, Config, Mark, Offsets, Source, Work, key, serve
+
+
+class CountingConfig(Config):
+    topic: str = key(doc="Topic to write to.")
+    count: int = key(default=1_000, type="long", doc="Numbers to emit.")
+    rows: int = key(default=500, doc="Rows of a batch.")
+    pause: float = key(default=0.0, doc="Seconds between batches.")
+
+
+class Counting(Source[CountingConfig]):
+    """Counts from zero."""
+
+    class_name, version = "test.Counting", "1"
+
+    def read(self, work: Work, offsets: Offsets) -> Iterator[Batch | CaughtUp]:
+        start = (offsets.get({"p": 0}) or {"n": 0})["n"]
+        for first in range(start, self.config.count, self.config.rows):
+            if self.stopping:
+                return
+            end = min(first + self.config.rows, self.config.count)
+            values = pa.array([str(number) for number in range(first, end)])
+            yield Batch(value=values, topic=self.config.topic, marks=[Mark(end - first, {"p": 0}, {"n": end})])
+            if self.config.pause:
+                self.wait(self.config.pause)
+        while not self.stopping:
+            yield CaughtUp()
+            self.wait(0.1)
+
+
+if __name__ == "__main__":
+    serve(Counting)
