@@ -56,7 +56,6 @@ def validate(
     rules: ConnectorRules | None = None,
     found: Mapping[str, Iterable[str]] | None = None,
     recommended: Mapping[str, Iterable[str]] | None = None,
-    hidden: frozenset[str] = frozenset(),
 ) -> ConfigInfos:
     """Check a configuration.
 
@@ -67,10 +66,9 @@ def validate(
         rules: What the worker adds.
         found: Errors that the plugin itself found, by key; keys nobody defines are allowed.
         recommended: Values that the plugin itself offers, by key.
-        hidden: Keys whose values must not be shown.
     """
     rules = rules or ConnectorRules()
-    report = _Report(config, hidden)
+    report = _Report(config)
     keys = [_with_worker_default(key, rules, version) for key in keys_of(description, version=version)]
     for key in keys:
         report.check(key, null_is_wrong=key.name not in description.config)
@@ -116,9 +114,8 @@ def key_info(key: ConfigKey) -> ConfigKeyInfo:
 class _Report:
     """Collects values and errors by key, in order."""
 
-    def __init__(self, config: Mapping[str, str | None], hidden: frozenset[str]) -> None:
+    def __init__(self, config: Mapping[str, str | None]) -> None:
         self.config = config
-        self._hidden = hidden
         self._keys: dict[str, ConfigKey] = {}
         self._values: dict[str, object] = {}
         self._errors: dict[str, list[str]] = {}
@@ -157,6 +154,10 @@ class _Report:
         value = self._values.get(name)
         return value if isinstance(value, str) else ""
 
+    def put(self, name: str, value: object) -> None:
+        """Show another value than the one given."""
+        self._values[name] = value
+
     def add(self, name: str, *errors: str) -> None:
         """Add errors; a key that nobody defines is shown without definition."""
         self._errors.setdefault(name, []).extend(errors)
@@ -179,7 +180,7 @@ class _Report:
 
     def _info(self, key: ConfigKey, recommended: tuple[str, ...]) -> ConfigInfo:
         value = self._values.get(key.name)
-        shown = HIDDEN if isinstance(value, Secret) or (key.name in self._hidden and value) else as_text(value)
+        shown = HIDDEN if isinstance(value, Secret) else as_text(value)
         offered = recommended or key.recommended_values
         errors = tuple(self._errors.get(key.name, ()))
         return ConfigInfo(key_info(key), ConfigValueInfo(key.name, shown, offered, errors))
@@ -233,10 +234,10 @@ def _check_converter(report: _Report, side: str, rules: ConnectorRules) -> None:
     name = report.text(key)
     found = converters.find(name, header=side == "header")
     if found is None:
-        report._values[key] = None
+        report.put(key, None)
         report.add(key, invalid(key, name, f"Class {name} could not be found."))
         return
-    report._values[key] = found.class_name
+    report.put(key, found.class_name)
     for setting in found.keys:
         if setting.name == "converter.type":
             continue
