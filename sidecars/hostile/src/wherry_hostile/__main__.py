@@ -60,9 +60,9 @@ def _serve(endpoint: str, wishes: Wishes) -> int:
     # A message over the limit has to leave this process for the engine to refuse it.
     sizes = [("grpc.max_send_message_length", UNLIMITED), ("grpc.max_receive_message_length", UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(CALLS_MAX), options=sizes)
-    plugin_pb2_grpc.add_PluginServiceServicer_to_server(plugin, server)
-    source_pb2_grpc.add_SourceServiceServicer_to_server(HostileSource(binding), server)
-    sink_pb2_grpc.add_SinkServiceServicer_to_server(HostileSink(binding), server)
+    plugin_pb2_grpc.add_PluginServiceServicer_to_server(plugin, server)  # type: ignore[no-untyped-call]
+    source_pb2_grpc.add_SourceServiceServicer_to_server(HostileSource(binding), server)  # type: ignore[no-untyped-call]
+    sink_pb2_grpc.add_SinkServiceServicer_to_server(HostileSink(binding), server)  # type: ignore[no-untyped-call]
     if "no-health" not in wishes:
         status = health_pb2.HealthCheckResponse
         servicer = health.HealthServicer()
