@@ -30,7 +30,7 @@ from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.contract.stream import ReadStream
 from wherry.contract.wire import WireFrame
-from wherry.sdk import Batch, Offsets, Record, _reading
+from wherry.sdk import Batch, Offsets, Record, _intake, _reading
 from wherry.sdk.testing import run_source, sidecar
 
 WAIT_S = 20.0
@@ -148,7 +148,7 @@ def test_a_starved_source_holds_a_bounded_number_of_rows() -> None:
         held = len(Lines.yielded)
         time.sleep(0.5)
         assert len(Lines.yielded) == held, "the generator waits"
-        assert held <= 2 * _reading.ROWS_QUEUED_MAX, "one frame made, and a queue full"
+        assert held <= 2 * _intake.ROWS_QUEUED_MAX, "one frame made, and a queue full"
 
 
 def test_frames_grow_under_load() -> None:

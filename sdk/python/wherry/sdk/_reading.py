@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from wherry.connector.v1 import common_pb2, source_pb2
@@ -23,7 +22,7 @@ from wherry.contract import batch as contract
 from wherry.contract import from_proto
 from wherry.contract.batch import Mark as ContractMark
 from wherry.contract.batch import RowError
-from wherry.contract.errors import ConnectorBugError, RecordRejectedError, TransientError, WherryError
+from wherry.contract.errors import ConnectorBugError, RecordRejectedError, TransientError
 from wherry.contract.frame import Encoding, FrameWriter
 from wherry.contract.limits import (
     FRAME_BYTES_TARGET,
@@ -35,116 +34,31 @@ from wherry.contract.limits import (
 from wherry.contract.position import Position
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns
+from wherry.sdk._intake import (
+    DONE,
+    ROW_OBJECT_BYTES,
+    ROW_OVERHEAD_BYTES,
+    ROWS_QUEUED_MAX,
+    SIZED,
+    STOPPED,
+    Failure,
+    Intake,
+    quietly,
+    told,
+)
 from wherry.sdk.plan import Offsets, to_author
 from wherry.sdk.records import CaughtUp, Record
 from wherry.sdk.source import Source
 
 GATHER_S: Final = 0.005
-ROWS_QUEUED_MAX: Final = 8192
-BYTES_QUEUED_MAX: Final = 2 * FRAME_BYTES_TARGET
-# What a row takes in memory beside its text or bytes, and one of another kind altogether, about.
-_ROW_OVERHEAD_BYTES: Final = 256
-_ROW_OBJECT_BYTES: Final = 1024
-# Until the first frame has shown how large rows are.
-ROWS_QUEUED_FIRST: Final = 64
 QUERY_DEADLINE_S: Final = 30.0
 # The rest of a drain's time is for what must still be sent and answered.
 _DRAIN_SHARE: Final = 0.8
 # Yielded batches below this share of the target are joined while they wait for credit.
 _JOIN_BELOW: Final = FRAME_BYTES_TARGET // 4
 
-# The generator has come to its end by itself; it was told to end.
-_DONE: Final = object()
 # How long a wait lasts at most before silence, heartbeats and deadlines are looked at again.
 _POLL_S: Final = 0.5
-_SIZED: Final = frozenset({str, bytes})
-_STOPPED: Final = object()
-
-
-class Failure:
-    """An exception on its way from the generator's thread."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-class Intake:
-    """The bounded queue between the generator and the stream.
-
-    Each counter has one writer: `bytes_put` the generator's thread, `bytes_taken` the stream's.
-    """
-
-    def __init__(self) -> None:
-        self.items: deque[Any] = deque()
-        self.condition = threading.Condition()
-        self.rows_max = ROWS_QUEUED_FIRST
-        self.bytes_max = BYTES_QUEUED_MAX
-        self.bytes_put = 0
-        self.bytes_taken = 0
-        self.waiting = False
-        self.closed = False
-
-    def run(self, generator: Iterator[Any]) -> None:
-        """Moves what the generator yields into the queue, until it ends or the queue is closed."""
-        try:
-            for item in generator:
-                self.put(item)
-                if self.closed:
-                    break
-        except Exception as error:
-            self.put(Failure(error))
-        else:
-            # NB: a split that was told to end must never count as read to its end, whatever made its generator return.
-            self.put(_STOPPED if self.closed else _DONE)
-        finally:
-            close = getattr(generator, "close", None)
-            if close is not None:
-                _quietly(close)
-
-    def put(self, item: Any) -> None:
-        """Adds an item; waits while the queue is full."""
-        kind = type(item)
-        if kind is Record:
-            value = item.value
-            # The true size of a dict isn't known here; rows_max follows the size of earlier ones.
-            size = len(value) + _ROW_OVERHEAD_BYTES if type(value) in _SIZED else _ROW_OBJECT_BYTES
-        else:
-            size = item.nbytes if isinstance(item, contract.Batch) else 0
-        self.items.append(item)
-        self.bytes_put += size
-        if self.waiting:
-            with self.condition:
-                self.condition.notify_all()
-        if len(self.items) >= self.rows_max or self.bytes_put - self.bytes_taken >= self.bytes_max:
-            self._wait_for_room()
-
-    def _wait_for_room(self) -> None:
-        with self.condition:
-            self.condition.notify_all()
-            while not self.closed and (
-                len(self.items) >= self.rows_max or self.bytes_put - self.bytes_taken >= self.bytes_max
-            ):
-                self.condition.wait(1.0)
-
-    def fail(self, error: BaseException) -> None:
-        """Adds a failure that comes from another thread than the generator's."""
-        self.items.append(Failure(error))
-        with self.condition:
-            self.condition.notify_all()
-
-    def taken(self, size: int) -> None:
-        """Says that bytes were taken out."""
-        self.bytes_taken += size
-        with self.condition:
-            self.condition.notify_all()
-
-    def close(self) -> None:
-        """Lets the generator end at its next yield."""
-        with self.condition:
-            self.closed = True
-            self.condition.notify_all()
 
 
 class Reading:
@@ -192,7 +106,7 @@ class Reading:
                 yield item
         finally:
             self._intake.close()
-            _quietly(self._source.end)
+            quietly(self._source.end)
 
     def _generate(self) -> None:
         try:
@@ -214,10 +128,10 @@ class Reading:
                 return
             if isinstance(item, Failure):
                 raise told(item.error)
-            if item is _STOPPED or (item is _DONE and self._split):
-                yield source_pb2.ReadResponse(end=source_pb2.ReadEnd(complete=item is _DONE))
+            if item is STOPPED or (item is DONE and self._split):
+                yield source_pb2.ReadResponse(end=source_pb2.ReadEnd(complete=item is DONE))
                 return
-            if item is _DONE:
+            if item is DONE:
                 self._exhausted = True
                 # A task that has nothing more for good stays, caught up, until it is drained.
                 item = CaughtUp()
@@ -234,7 +148,7 @@ class Reading:
                 return
 
     def _next(self) -> Generator[source_pb2.ReadResponse, None, Any]:
-        """Waits for the next thing to do: a batch, CaughtUp, _DONE, a Failure; None when the stream is to end."""
+        """Waits for the next thing to do: a batch, CaughtUp, DONE, a Failure; None when the stream is to end."""
         items = self._intake.items
         while not items:
             if self._gone:
@@ -242,7 +156,7 @@ class Reading:
             with self._wake:
                 self._intake.waiting = True
                 if not items and not self._queries and not self._must_end():
-                    self._wake.wait(_POLL_S)
+                    self._wake.wait(self._patience())
                 self._intake.waiting = False
             yield from self._queued()
             if not items and self._must_end():
@@ -252,6 +166,10 @@ class Reading:
         if kind is Record or isinstance(items[0], (contract.Mark, RecordRejectedError)):
             return self._gathered_rows()
         return self._gathered_batch()
+
+    def _patience(self) -> float:
+        """How long a wait may last before something has to be looked at again."""
+        return _POLL_S if self._drain_by is None else max(0.0, min(_POLL_S, self._drain_by - time.monotonic()))
 
     def _must_end(self) -> bool:
         """Whether a drain has nothing to wait for, or no time."""
@@ -270,11 +188,11 @@ class Reading:
             if type(item) is Record:
                 rows.append(item)
                 value = item.value
-                if type(value) in _SIZED:
+                if type(value) in SIZED:
                     data += len(value)
-                    size += len(value) + _ROW_OVERHEAD_BYTES
+                    size += len(value) + ROW_OVERHEAD_BYTES
                 else:
-                    size += _ROW_OBJECT_BYTES
+                    size += ROW_OBJECT_BYTES
             elif isinstance(item, contract.Mark):
                 marks.append((len(rows), item.position))
             elif isinstance(item, RecordRejectedError):
@@ -304,7 +222,7 @@ class Reading:
         items = self._intake.items
         item = items.popleft()
         if not isinstance(item, contract.Batch):
-            if item is not _DONE and item is not _STOPPED and not isinstance(item, (CaughtUp, Failure)):
+            if item is not DONE and item is not STOPPED and not isinstance(item, (CaughtUp, Failure)):
                 raise ConnectorBugError(
                     f"read yielded a {type(item).__name__}; it may yield Record, Batch, Mark, CaughtUp and "
                     "RecordRejectedError.",
@@ -358,7 +276,7 @@ class Reading:
         while (self._credit_frames <= 0 or self._credit_bytes <= 0) and not self._gone:
             with self._wake:
                 if (self._credit_frames <= 0 or self._credit_bytes <= 0) and not self._queries:
-                    self._wake.wait(_POLL_S)
+                    self._wake.wait(self._patience())
             yield from self._queued()
             if self._must_end():
                 # What isn't sent is read again: its marks aren't sent either.
@@ -392,7 +310,7 @@ class Reading:
                 self._gone = True
                 self._intake.closed = True
                 self._wake.notify_all()
-            _quietly(self._source.end)
+            quietly(self._source.end)
         else:
             # Nothing more will come, not even credit: the engine waits for the end.
             self.drain(STOP_DEADLINE_S)
@@ -404,7 +322,7 @@ class Reading:
                 self._drain_by = time.monotonic() + _DRAIN_SHARE * deadline_s
             self._intake.closed = True
             self._wake.notify_all()
-        _quietly(self._source.end)
+        quietly(self._source.end)
 
     def _hear(self, request: source_pb2.ReadRequest) -> None:
         self._heard_at = time.monotonic()
@@ -482,24 +400,6 @@ def _too_large(batch: contract.Batch, bytes_max: int) -> contract.Batch:
     return contract.Batch(empty.records, marks=marks, row_errors=(RowError.of(0, rejected), *batch.row_errors))
 
 
-def told(error: BaseException) -> WherryError:
-    """Returns what the engine is told of an exception: itself, or a BUG that names its type and place."""
-    if isinstance(error, WherryError):
-        return error
-    where = traceback.extract_tb(error.__traceback__)
-    place = f" (at {where[-1].filename.rsplit('/', 1)[-1]}:{where[-1].lineno})" if where else ""
-    made = ConnectorBugError(f"{type(error).__name__}: {error}{place}", reason="UNEXPECTED_EXCEPTION")
-    made.__cause__ = error
-    return made
-
-
 def _default_topic(source: Source[Any]) -> str | None:
     topic = getattr(source.config, "topic", None)
     return topic if isinstance(topic, str) and topic else None
-
-
-def _quietly(call: Callable[[], Any]) -> None:
-    try:
-        call()
-    except Exception:
-        traceback.print_exc()

@@ -26,7 +26,8 @@ from wherry.contract.limits import REVISION_MAX, REVISION_MIN, Limits
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns as _columns  # loaded before the first stream, not within it
 from wherry.sdk._events import Events
-from wherry.sdk._reading import Reading, told
+from wherry.sdk._intake import told
+from wherry.sdk._reading import Reading
 from wherry.sdk._writing import Writing
 from wherry.sdk.plan import Offsets, to_contract
 from wherry.sdk.plugin import Context, Findings, Plugin

@@ -25,7 +25,7 @@ from wherry.contract.frame import Encoding, FrameReader, ProtocolError
 from wherry.contract.limits import HEARTBEAT_INTERVAL_S, STREAM_SILENCE_MAX_S, TOKEN_BYTES_MAX, Limits
 from wherry.contract.position import Position, compact_json
 from wherry.contract.wire import WireFrame
-from wherry.sdk._reading import Failure, told
+from wherry.sdk._intake import Failure, told
 from wherry.sdk.records import Batch
 from wherry.sdk.sink import Account, Flushed, Sink, SinkTask
 
