@@ -41,7 +41,9 @@ def generate(output: Path) -> list[Path]:
     if code:
         raise SystemExit(code)
     for package in {(output / source).parent for source in sources}:
-        (package / "__init__.py").write_text(f'"""Generated stubs of {".".join(package.relative_to(output).parts)}."""\n')
+        (package / "__init__.py").write_text(
+            f'"""Generated stubs of {".".join(package.relative_to(output).parts)}."""\n'
+        )
         (package.parent / "py.typed").touch()
         (package.parent / "__init__.py").write_text('"""Generated stubs; see protos/."""\n')
     return sorted(path.relative_to(output) for path in output.rglob("*_pb2*"))
@@ -55,7 +57,9 @@ def check() -> int:
     """
     with tempfile.TemporaryDirectory() as scratch:
         fresh = generate(Path(scratch))
-        committed = sorted(path.relative_to(OUTPUT) for path in OUTPUT.rglob("*_pb2*") if path.suffix in {".py", ".pyi"})
+        committed = sorted(
+            path.relative_to(OUTPUT) for path in OUTPUT.rglob("*_pb2*") if path.suffix in {".py", ".pyi"}
+        )
         stale = [
             str(path)
             for path in sorted({*fresh, *committed})
