@@ -13,6 +13,7 @@ import pytest
 from wherry.contract.plan import Plan, Work
 from wherry.coordinator import events as ev
 from wherry.coordinator.api import TargetState
+from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.spark import SparkEngine, SparkSettings
 
 HERE = Path(__file__).parent / "leases"
@@ -85,6 +86,22 @@ def test_killing_one_worker_leaves_the_other_tasks_alone(bench: Bench) -> None:
     os.kill(victim, signal.SIGKILL)
     bench.until(lambda: victim not in bench.worker_pids("logs") and len(bench.worker_pids("logs")) == 3, 5)
     assert set(others) <= set(bench.worker_pids("logs"))
+
+
+def test_a_worker_that_hangs_is_replaced_and_its_process_ended(engine: SparkEngine, tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", times=LeaseTimes(silence_ms=1_500, drain_ms=1_000))
+    bench.start(engine)
+    try:
+        tasks = tuple(Work(str(n), b"{}", partitions=(f'{{"log":{n}}}',)) for n in range(2))
+        bench.put("logs", lambda effect, positions: Plan(tasks=tasks), tasks_max=2)
+        bench.until(lambda: all(bench.reached("logs", f'{{"log":{n}}}') > 5 for n in range(2)), 10)
+        victim, other = bench.worker_pids("logs")
+        os.kill(victim, signal.SIGSTOP)
+        bench.until(lambda: len(bench.worker_pids("logs")) == 2 and victim not in bench.worker_pids("logs"), 10)
+        bench.until(lambda: not Path(f"/proc/{victim}").exists(), 10)
+        assert other in bench.worker_pids("logs"), "the other lease of the same Spark job went on"
+    finally:
+        bench.close()
 
 
 def test_splits_are_a_shared_queue_and_each_is_read_once(bench: Bench) -> None:

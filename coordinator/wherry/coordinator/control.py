@@ -142,6 +142,10 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
 
     # ---- for the runner: answers and signals ---------------------------------------------------------------------
 
+    def waits(self, request: int) -> bool:
+        """Whether somebody still waits for the answer to an OpenLease."""
+        return request in self._requests
+
     def grant(self, request: int, response: lease_pb2.OpenLeaseResponse) -> None:
         """Answer an OpenLease."""
         answer = self._requests.pop(request, None)

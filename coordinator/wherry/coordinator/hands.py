@@ -164,6 +164,8 @@ class Hands:
     @_do.register
     def _(self, effect: fx.GrantLease) -> None:
         def grant() -> None:
+            if not self.control.waits(effect.request):
+                return  # it has asked again meanwhile; while a broker is away such questions would pile up
             try:
                 response = self.grants.lease(effect, self.keeper.load_for(effect.spec, effect.work))
             except WherryError as error:

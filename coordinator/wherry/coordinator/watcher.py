@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 LOOK_INTERVAL_S: Final = 0.3
 TOPICS_INTERVAL_S: Final = 5.0
+MISSING_TOPICS_INTERVAL_S: Final = 0.5
+"""While some sink has no partitions at all: its topic is about to be made."""
 FAILURE_WAIT_S_MAX: Final = 10.0
 
 
@@ -154,8 +156,8 @@ class Watcher:
             try:
                 self.look()
                 if time.monotonic() >= topics_due_s:
-                    topics_due_s = time.monotonic() + self.topics_interval_s
                     self.look_at_topics()
+                    topics_due_s = time.monotonic() + self._topics_wait_s()
                 failures = 0
             except WherryError as error:
                 failures += 1
@@ -164,5 +166,14 @@ class Watcher:
             except Exception:
                 failures += 1
                 log.exception("Parked tasks can't be watched")
-            wait_s = self.look_interval_s if parked else min(self.topics_interval_s, 1.0)
-            self._stopping.wait(min(wait_s * 2**failures, FAILURE_WAIT_S_MAX) if failures else wait_s)
+            wait_s = self.look_interval_s if parked else self._topics_wait_s()
+            self._changed.clear()
+            if failures:
+                self._stopping.wait(min(wait_s * 2**failures, FAILURE_WAIT_S_MAX))
+            else:
+                self._changed.wait(wait_s)
+
+    def _topics_wait_s(self) -> float:
+        with self._lock:
+            missing = any(not sink.partitions for sink in self._followed.values())
+        return min(MISSING_TOPICS_INTERVAL_S if missing else self.topics_interval_s, self.topics_interval_s)
