@@ -24,6 +24,7 @@ from wherry.contract import trace
 from wherry.contract.batch import Batch
 from wherry.contract.errors import ErrorClass, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
+from wherry.worker import memory
 from wherry.worker.convert.step import Stage, StageFailure, keep_rows
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
@@ -41,6 +42,8 @@ DRAIN_READ_SHARE: Final = 0.5
 # A drained source is told what was committed, so that it can settle; the coordinator has so long to say it.
 SETTLE_WAIT_S: Final = 1.0
 SETTLE_STEP_S: Final = 0.02
+# A lease that has moved so much gives memory back when it comes to rest.
+REST_AFTER_BYTES: Final = 64 * 1024 * 1024
 # Rows that wait to be offered once more; any further ones are given up at once.
 OFFERED_AGAIN_MAX: Final = 10_000
 # A batch of messages is tens of thousands of short-lived objects without cycles. Looking for cycles every 700 of them,
@@ -64,6 +67,7 @@ def run(
     Raises:
         WherryError: Its class says what is to be done.
     """
+    memory.bound_allocator()
     thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
@@ -90,6 +94,7 @@ class _Pump:
         self._topics: set[str] = set()
         self._new_topics: list[str] = []
         self._paused_partitions: tuple[str, ...] = ()
+        self._bytes_since_rest = 0
         self._again: list[tuple[Batch, int]] = []
         self._tracing = trace.enabled()
 
@@ -134,6 +139,7 @@ class _Pump:
         self._counts.records_read += batch.num_rows
         self._counts.bytes_read += batch.nbytes
         self._counts.batches += 1
+        self._bytes_since_rest += batch.nbytes
         self._idleness.busy()
         if self._tracing:
             attributes = {"wherry.rows": batch.num_rows, "wherry.bytes": batch.nbytes}
@@ -285,6 +291,9 @@ class _Pump:
         if not reader.caught_up or self._commits.dirty or self._reported:
             self._idleness.busy()
             return None
+        if self._bytes_since_rest > REST_AFTER_BYTES:
+            self._bytes_since_rest = 0
+            memory.give_back()
         if not self._idleness.rest(self._clock()):
             return None
         self._finish(self._policy.drain_timeout_s)

@@ -90,7 +90,7 @@ class TopicCreator:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         if self._admin is None:
-            self._admin = AdminClient({**self._config.values, "logger": client_logger("admin")})
+            self._admin = AdminClient(dict[str, Any](self._config.values) | {"logger": client_logger("admin")})
         if topic in self._admin.list_topics(timeout=CREATE_TIMEOUT_S).topics:
             return
         settings = self._rules.settings(topic)
