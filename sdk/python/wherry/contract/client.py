@@ -46,6 +46,7 @@ from wherry.contract.limits import (
 from wherry.contract.plan import Plan, Work
 from wherry.contract.position import Position
 from wherry.contract.stream import ApplyStream, ReadStream, WriteStream
+from wherry.contract.target import Target
 
 _Response = TypeVar("_Response")
 
@@ -108,21 +109,6 @@ class Validation:
     def errors(self) -> dict[str, tuple[str, ...]]:
         """What is wrong, by key."""
         return {finding.name: finding.errors for finding in self.findings if finding.errors}
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a sink writes the rows of a topic.
-
-    Attributes:
-        target: Name, such as a quoted table name.
-        actions: Steps taken or needed, one sentence each.
-        schema: Schema that the engine should give the values; None means any.
-    """
-
-    target: str
-    actions: tuple[str, ...] = ()
-    schema: pa.Schema | None = None
 
 
 class SidecarClient:

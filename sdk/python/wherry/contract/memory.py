@@ -48,7 +48,7 @@ def keep_pandas_out() -> None:
         sys.meta_path.remove(finder)
 
 
-def give_memory_back(*, arenas: int = 2, mmap_threshold: int = 4 << 20, trim_threshold: int = 8 << 20) -> None:
+def give_memory_back(*, arenas: int = 2, mmap_threshold: int = 4 << 20, trim_threshold: int = 4 << 20) -> None:
     """Has Arrow use the C library's heap, and glibc few arenas and return freed memory.
 
     Args:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
-import tenacity
 from google.protobuf import duration_pb2  # type: ignore[import-untyped]  # its types are a package of their own
 from google.rpc import error_details_pb2, status_pb2
 
@@ -35,6 +34,9 @@ from wherry.contract.limits import (
     STATUS_MESSAGE_BYTES_MAX,
 )
 from wherry.contract.texts import cut_text
+
+if TYPE_CHECKING:
+    import tenacity
 
 ERROR_DOMAIN: Final = "wherry.dev"
 DETAILS_KEY: Final = "grpc-status-details-bin"
@@ -185,6 +187,8 @@ def retrying(
         sleep: How to wait; tests pass their own.
         attempts_max: Most attempts.
     """
+    import tenacity  # here, because servers never retry and shouldn't load it
+
     grow = tenacity.wait_random_exponential(multiplier=RETRY_WAIT_INITIAL_S, max=RETRY_WAIT_MAX_S)
 
     def wait(state: tenacity.RetryCallState) -> float:

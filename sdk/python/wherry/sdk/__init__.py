@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wherry.contract.batch import HEADERS_TYPE, JSON_TYPE, TIMESTAMP_TYPE, RowError
-from wherry.contract.client import Target
 from wherry.contract.config import Secret
 from wherry.contract.description import SinkClass, SourceClass
 from wherry.contract.errors import (
@@ -20,6 +19,7 @@ from wherry.contract.errors import (
     WherryError,
 )
 from wherry.contract.position import Position
+from wherry.contract.target import Target
 from wherry.sdk.config import Config, key
 from wherry.sdk.plan import Offsets, Plan, Split, Task, Work
 from wherry.sdk.plugin import Context, Findings

@@ -17,7 +17,7 @@ ROWS_QUEUED_MAX: Final = 8192
 BYTES_QUEUED_MAX: Final = 2 * FRAME_BYTES_TARGET
 # What a row takes in memory beside its text or bytes, and one of another kind altogether, about.
 ROW_OVERHEAD_BYTES: Final = 256
-ROW_OBJECT_BYTES: Final = 1024
+ROW_OBJECT_BYTES: Final = 2048
 # Until the first frame has shown how large rows are.
 ROWS_QUEUED_FIRST: Final = 64
 # The generator has come to its end by itself; it was told to end.

@@ -34,7 +34,8 @@ from wherry.sdk.plugin import Context, Findings, Plugin
 from wherry.sdk.sink import Sink
 from wherry.sdk.source import Source
 
-SDK: Final = "wherry-python 0.1.0"
+SDK_VERSION: Final = "0.1.0"
+SDK: Final = f"wherry-python {SDK_VERSION}"
 _WATCH_POLL_S: Final = 1.0
 _STREAMS_POLL_S: Final = 0.01
 _PACKAGE: Final = "wherry.connector.v1"

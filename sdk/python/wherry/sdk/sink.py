@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from wherry.contract.batch import RowError
-from wherry.contract.client import Target
 from wherry.contract.description import Capabilities, Role, SinkClass
 from wherry.contract.errors import ConnectorBugError, RecordRejectedError
 from wherry.contract.position import Position
+from wherry.contract.target import Target
 from wherry.sdk._columns import rows_of
 from wherry.sdk.plugin import ConfigT, Context, Plugin
 from wherry.sdk.records import Batch, Record
