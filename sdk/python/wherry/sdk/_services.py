@@ -214,7 +214,7 @@ class PluginService:
         )
 
     def configure(self, request: plugin_pb2.ConfigureRequest) -> plugin_pb2.ConfigureResponse:
-        """Binds the process; a lower generation is fenced, the same one must bring the same."""
+        """Binds the process; a lower generation is fenced, the same configuration again changes nothing."""
         sidecar = self._sidecar
         plugin = sidecar.find(request.class_name)
         config = plugin.config_type.parse({**request.config, **request.secrets})

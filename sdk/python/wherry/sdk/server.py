@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import logging
 import os
 import re
@@ -130,6 +131,10 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
         raise SystemExit(2)
     instance_id = os.environ.get(INSTANCE_ID, "")
     server = Server(classes, endpoint, name=name, version=version, instance_id=instance_id)
+    for output in (sys.stdout, sys.stderr):
+        # What authors print is a log, and a log shows a line when it is written.
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(line_buffering=True)
     logging.basicConfig(level=logging.INFO, handlers=[EventsHandler(server.sidecar.events)], force=True)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -144,6 +149,7 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
     server.stop()
     shutdown_telemetry()
     logging.shutdown()
+    sys.stdout.flush()
     sys.stderr.flush()
     # An author's thread that doesn't come back must not keep the process; streams have ended by now.
     os._exit(0)
