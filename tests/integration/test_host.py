@@ -37,13 +37,14 @@ MOODY = Path(__file__).with_name("plugins") / "moody"
 class HostUnderTest:
     """A host process and a client of it."""
 
-    def __init__(self, directory: Path, parent_pid: int) -> None:
+    def __init__(self, directory: Path, parent_pid: int, *options: str) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         self.directory = directory
         self.socket = directory / "host.sock"
         command = [sys.executable, "-m", "wherry.worker.host", "--socket", str(self.socket)]
         environment = {**os.environ, "ENGINE_SECRET": "hush", "OTEL_SERVICE_NAME": "test"}
-        self.process = subprocess.Popen([*command, "--parent-pid", str(parent_pid)], env=environment)
+        command += ["--parent-pid", str(parent_pid), *options]
+        self.process = subprocess.Popen(command, env=environment)
         wait_until(self.socket.exists)
         self.channel = rpc.channel(f"unix://{self.socket}")
         self.stub = host_pb2_grpc.HostServiceStub(self.channel)
@@ -363,6 +364,23 @@ def test_a_host_ends_with_its_parent(run_directory: Path) -> None:
     assert host.process.wait(5) == 0
     assert not is_alive(acquired.pid)
     assert list(run_directory.iterdir()) == []
+
+
+def test_a_host_removes_the_folder_of_a_killed_parent(run_directory: Path) -> None:
+    parent = subprocess.Popen(["sleep", "100"])
+    host = HostUnderTest(run_directory, parent.pid, "--remove", str(run_directory))
+    (run_directory / "spark").mkdir()
+    (run_directory / "spark" / "log4j2.properties").touch()
+    parent.kill()
+    parent.wait()
+    assert host.process.wait(10) == 0
+    assert not run_directory.exists()
+
+
+def test_a_host_told_to_end_leaves_the_folder_to_its_parent(run_directory: Path) -> None:
+    host = HostUnderTest(run_directory, os.getpid(), "--remove", str(run_directory))
+    host.end()
+    assert run_directory.exists()
 
 
 def test_a_second_host_at_the_same_place_is_refused(host: HostUnderTest) -> None:

@@ -180,7 +180,9 @@ class HostClient:
             self._stopping.wait(wait_s)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
+        # If we are killed, the host is the one who is left to remove our folder.
         command = [*self._command, "--socket", str(self.socket), "--parent-pid", str(os.getpid())]
+        command += ["--remove", str(self._directory)]
         # Its own session: Ctrl-C in a terminal is for the coordinator, which drains first.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         with self._lock:

@@ -1,20 +1,25 @@
-"""Runs the sidecar host of a machine: `python -m wherry.worker.host --socket PATH [--parent-pid PID]`."""
+"""Runs the sidecar host of a machine: `python -m wherry.worker.host --socket PATH [--parent-pid PID] [--remove DIR]`."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from wherry.contract import telemetry
 from wherry.contract.errors import WherryError
 from wherry.worker.host.server import HostServer
 
-EXIT_CONFIG = 2
+EXIT_CONFIG: Final = 2
+REMOVALS_MAX: Final = 10
+REMOVAL_PAUSE_S: Final = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="wherry.worker.host", description=__doc__)
     parser.add_argument("--socket", type=Path, required=True, help="where to listen; its folder must be ours alone")
     parser.add_argument("--parent-pid", type=int, default=0, help="end when this process has ended")
+    parser.add_argument("--remove", type=Path, help="the parent's own folder, removed when it could not do it itself")
     options = parser.parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     over = threading.Event()
@@ -34,11 +40,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WherryError as error:
         sys.stderr.write(f"the sidecar host cannot start: {error}\n")
         return EXIT_CONFIG
+    orphaned = threading.Event()
+
+    def end_as_orphan() -> None:
+        orphaned.set()
+        over.set()
+
     if options.parent_pid:
-        server.loop.watch(options.parent_pid, over.set)
+        server.loop.watch(options.parent_pid, end_as_orphan)
     over.wait()
     server.close()
+    if orphaned.is_set() and options.remove is not None:
+        _remove(options.remove)
     return 0
+
+
+def _remove(directory: Path) -> None:
+    """Remove what a killed parent has left; its other children may still be writing there while they end."""
+    for _ in range(REMOVALS_MAX):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(REMOVAL_PAUSE_S)
 
 
 if __name__ == "__main__":
