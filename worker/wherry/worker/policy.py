@@ -23,7 +23,7 @@ IDLE_COMMIT_S: Final = 0.5
 # Never commit more often than this when idle: a slow trickle must not turn into a commit per record.
 IDLE_COMMIT_GAP_S: Final = 1.0
 # Waiting for a record is cut into pieces so that signals are noticed.
-POLL_TIMEOUT_S: Final = 0.1
+POLL_TIMEOUT_S: Final = 0.25
 # Piece of waiting where a signal wakes the waiter.
 SIGNAL_WAIT_S: Final = 0.5
 

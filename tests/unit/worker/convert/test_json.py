@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from decimal import Decimal
 from typing import Any
@@ -15,7 +16,7 @@ from wherry.contract.batch import JSON_TYPE
 from wherry.contract.errors import ConfigError
 from wherry.worker.convert import Converted
 from wherry.worker.convert.json import JsonConverter
-from wherry.worker.convert.json_read import _fast, _storage, parse_json
+from wherry.worker.convert.json_read import _fast, _OddRowError, _storage, parse_json
 from wherry.worker.convert.json_rows import connect_value
 from wherry.worker.convert.schema import DATE, DECIMAL, TIME, TIMESTAMP, field_of
 
@@ -264,6 +265,8 @@ def test_bare_output_is_the_payload_alone_and_null_is_no_value() -> None:
         (float("inf"), b'"Infinity"'),
         (9.223372036854776e18, b"9.223372036854776E18"),
         (0.001, b"0.001"),
+        (0.0, b"0.0"),
+        (-0.0, b"-0.0"),
         (1e7, b"1.0E7"),
     ],
 )
@@ -361,7 +364,10 @@ def test_the_fast_way_never_differs_from_the_exact_one(payloads: list[dict[str, 
     texts = pa.array([json.dumps(payload) for payload in payloads])
     storage = _storage(field.type)
     assert storage is not None
-    fast = _fast(texts, field, storage)
+    try:
+        fast = _fast(texts, field, storage)
+    except _OddRowError:
+        fast = None
     if fast is not None:
         exact = pa.array([connect_value(field, json.loads(text)) for text in texts.to_pylist()], field.type)
         assert fast.to_pylist() == exact.to_pylist()
@@ -383,14 +389,30 @@ def test_texts_that_only_together_look_like_rows_are_not_taken_for_them(texts: l
     field = field_of(FLAT)
     storage = _storage(field.type)
     assert storage is not None
-    assert _fast(pa.array(texts), field, storage) is None
+    with contextlib.suppress(_OddRowError):
+        assert _fast(pa.array(texts), field, storage) is None
 
 
-def test_one_surprising_row_among_many_costs_only_itself() -> None:
+@pytest.mark.parametrize("odd", ['{"a":"x"}', '{"a":1.5}', '{"a":1,"a":0}'])
+@pytest.mark.parametrize("places", [[500], [0, 1, 999], list(range(0, 1000, 7)), list(range(1000))])
+def test_surprising_rows_among_many_change_nothing_for_the_others(odd: str, places: list[int]) -> None:
     field = field_of(FLAT)
-    texts = pa.array(['{"a":1}'] * 500 + ['{"a":"x"}'] + ['{"a":2}'] * 500)
-    converted = parse_json(texts, field, connect_value)
-    assert [row["a"] for row in converted.runs[0].column.to_pylist()] == [1] * 500 + [0] + [2] * 500
+    texts = ['{"a":9}'] * 1000
+    for place in places:
+        texts[place] = odd
+    converted = parse_json(pa.array(texts), field, connect_value)
+    expected = [connect_value(field, json.loads(text))["a"] for text in texts]
+    assert [row["a"] for row in converted.runs[0].column.to_pylist()] == expected
+    assert not converted.failures
+
+
+def test_damaged_rows_among_many_are_told_by_their_index() -> None:
+    texts = ['{"a":9}'] * 1000
+    for place in (3, 500, 999):
+        texts[place] = "{damaged"
+    converted = parse_json(pa.array(texts), field_of(FLAT), connect_value)
+    assert [failure.row for failure in converted.failures] == [3, 500, 999]
+    assert len(converted.runs[0].column) == 997
 
 
 def test_a_typed_sink_gets_errors_instead_of_zeros() -> None:

@@ -3,8 +3,8 @@
 The proof: every text is an object on a line of its own, or is wrapped as `{"v":TEXT}`, so that each line gives at least
 one row or an error; as many rows as lines then means exactly one value per line. pyarrow's parser refuses what it can't
 take as declared (wrong kinds, fractions for integers, overflow, members given twice, damaged text). What it alone would
-let pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails is bisected, so
-that a few surprising rows cost little.
+let pass (NaN and Infinity, line feeds inside a text) is looked for in the bytes. A batch that fails is taken apart
+around the odd rows, so that a few of them cost little.
 
 Two sets of rules for the row-wise way: Kafka Connect's, where a wrong kind becomes 0 or null (reference behaviour of
 its JsonConverter), and strict ones for a typed sink, where it is an error of the row.
@@ -17,6 +17,7 @@ import json
 import re
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -29,9 +30,15 @@ _CLOSE: Final = pa.scalar("}\n", pa.string())
 _LINE_END: Final = pa.scalar("\n", pa.string())
 _EMPTY: Final = pa.scalar("", pa.string())
 _NULL: Final = "null"
+_LINE_FEED: Final = 0x0A
+# Words and the pair of bytes in them that is rare in other text.
+_FOREIGN_WORDS: Final = ((b"aN", b"NaN"), (b"nf", b"Infinity"))
 # Below this many rows the row-wise way is no slower than another try.
 BISECT_ROWS_MIN: Final = 32
 BLOCK_SLACK: Final = 64
+# Odd rows of a column that are gone around one by one; with more of them, halves are tried.
+HINTS_MAX: Final = 64
+_ROW_TOLD: Final = re.compile(r" in row (\d+)$")
 _STRING_OR_ZEROS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.eE+\-])(-?)0+(?=\d)', re.DOTALL)
 _SPACE: Final = " \t\r\n"
 # Read as declared by pyarrow, with nothing left to decide.
@@ -44,7 +51,10 @@ BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to seriali
 
 def check_json(texts: pa.Array) -> bool:
     """Whether every text is provably one JSON value."""
-    return _read_objects(texts, pa.schema([pa.field("none", pa.null())])) is not None
+    try:
+        return _read_objects(texts, pa.schema([pa.field("none", pa.null())])) is not None
+    except _OddRowError:
+        return False
 
 
 def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value, *, whole: bool = False) -> Converted:
@@ -130,7 +140,15 @@ def _encoding_of(data: bytes) -> str:
     return json.detect_encoding(data) if b"\0" in data[:4] else "utf-8-sig"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class _OddRowError(Exception):
+    """The vectorised parser stumbled over a row and says which."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+@dataclasses.dataclass(slots=True)
 class _Parsing:
     """One column under way: what is wanted, and what came of it so far."""
 
@@ -140,20 +158,39 @@ class _Parsing:
     whole: bool
     arrays: list[pa.Array]
     failures: list[Failure]
+    hints_left: int = HINTS_MAX
 
     def parse(self, texts: pa.Array, start: int) -> None:
-        """Parses a run of rows at once, or in halves; `start` is its first row's index in the whole column."""
-        if self.storage is not None:
-            column = _fast(texts, self.field, self.storage)
+        """Parses a run of rows at once, around odd rows, or in halves.
+
+        Args:
+            texts: The rows.
+            start: Index of the first of them in the whole column.
+        """
+        while self.storage is not None and len(texts):
+            try:
+                column = _fast(texts, self.field, self.storage)
+            except _OddRowError as odd:
+                if self.hints_left and odd.row < len(texts):
+                    self.hints_left -= 1
+                    self.parse(texts.slice(0, odd.row), start)
+                    self._row_by_row(texts.slice(odd.row, 1), start + odd.row)
+                    start += odd.row + 1
+                    texts = texts.slice(odd.row + 1)
+                    continue
+                column = None
             if column is not None:
                 self.arrays.append(column)
                 return
-            rows = len(texts)
-            if rows > BISECT_ROWS_MIN:
-                middle = rows // 2
-                self.parse(texts.slice(0, middle), start)
-                self.parse(texts.slice(middle), start + middle)
-                return
+            if len(texts) <= BISECT_ROWS_MIN:
+                break
+            middle = len(texts) // 2
+            self.parse(texts.slice(0, middle), start)
+            start += middle
+            texts = texts.slice(middle)
+        self._row_by_row(texts, start)
+
+    def _row_by_row(self, texts: pa.Array, start: int) -> None:
         values = []
         for row, text in enumerate(texts.to_pylist(), start):
             try:
@@ -170,7 +207,11 @@ class _Parsing:
 
 
 def _fast(texts: pa.Array, field: pa.Field, storage: pa.DataType) -> pa.Array | None:
-    """Parses all rows at once; None when it can't be proven that this gives the exact answer."""
+    """Parses all rows at once; None when it can't be proven that this gives the exact answer.
+
+    Raises:
+        _OddRowError: It can't, because of this row.
+    """
     column = _objects(texts, storage) if pa.types.is_struct(storage) else _values(texts, storage)
     if column is None or not _sound(field, column):
         return None
@@ -212,8 +253,7 @@ def _read(lines: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | Non
     if not rows:
         return schema.empty_table()
     data = _data_of(lines)
-    octets = data.to_pybytes()
-    if b"NaN" in octets or b"Infinity" in octets or octets.count(b"\n") != rows:
+    if _suspicious(data, rows):
         return None
     try:
         table = pj.read_json(
@@ -221,9 +261,26 @@ def _read(lines: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | Non
             read_options=pj.ReadOptions(use_threads=False, block_size=data.size + BLOCK_SLACK),
             parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+    except pa.ArrowInvalid as error:
+        odd = _ROW_TOLD.search(str(error))
+        if odd is not None:
+            raise _OddRowError(int(odd[1])) from None
+        return None
+    except (pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
     return table if table.num_rows == rows else None
+
+
+def _suspicious(data: pa.Buffer, rows: int) -> bool:
+    """Whether the bytes hold what pyarrow's parser takes and JSON doesn't: NaN, Infinity, a line feed inside a text."""
+    octets = np.frombuffer(data, np.uint8)
+    if np.count_nonzero(octets == _LINE_FEED) != rows:
+        return True
+    before, after = octets[:-1], octets[1:]
+    # Two bytes are looked for at the speed of memory; only where they are is it worth to look closely.
+    return any(
+        ((before == pair[0]) & (after == pair[1])).any() and word in data.to_pybytes() for pair, word in _FOREIGN_WORDS
+    )
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

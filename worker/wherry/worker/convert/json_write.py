@@ -145,18 +145,17 @@ def _needs_escape(column: pa.Array) -> bool:
 
 
 def _floats(column: pa.Array) -> pa.Array:
-    single = pa.types.is_float32(column.type)
-    sizes = pc.abs(pc.fill_null(column, 1.0))
-    bounds = pc.min_max(sizes).as_py()
-    plain = bounds["min"] is not None and bounds["min"] >= _PLAIN_MIN and bounds["max"] < _PLAIN_MAX
-    if single:
-        shortest = [None if value is None else float(str(np.float32(value))) for value in column.to_pylist()]
-    else:
-        shortest = column.to_pylist()
-    # NaN is neither below nor above a bound, so it needs a look of its own.
-    if plain and not pc.any(pc.is_nan(column)).as_py():
-        return pa.array(["null" if value is None else repr(value) for value in shortest], pa.string())
-    return pa.array(["null" if value is None else java_double(value) for value in shortest], pa.string())
+    values = column.to_pylist()
+    if pa.types.is_float32(column.type):
+        # The shortest digits that tell a float apart, not those of the double it is held in.
+        values = [None if value is None else float(str(np.float32(value))) for value in values]
+    return pa.array(list(map(_double_text, values)), pa.string())
+
+
+def _double_text(value: float | None) -> str:
+    if value is None:
+        return "null"
+    return repr(value) if _PLAIN_MIN <= abs(value) < _PLAIN_MAX or value == 0.0 else java_double(value)
 
 
 def _decimal_base64(value: Any) -> str:
