@@ -44,6 +44,7 @@ def test_records_become_rows_and_new_fields_columns(tmp_path: Path, name: str) -
     sink, _ = opened(tmp_path / name)
     assert sink.write_batch(json_batch('{"i":1,"s":"é"}', '{"i":2,"s":null}')) == []
     assert sink.write_batch(json_batch('{"i":3,"more":1.5}')) == []
+    sink.flush(True)
     sink.close()
     assert rows(tmp_path / name) == [(1, "é", None), (2, None, None), (3, None, 1.5)]
 
@@ -53,6 +54,7 @@ def test_positions_come_back_with_the_data(tmp_path: Path, name: str) -> None:
     sink, stored = opened(tmp_path / name)
     assert stored == []
     sink.write_batch(json_batch('{"i":1}', end=1))
+    sink.flush(True)
     sink.close()
     sink, stored = opened(tmp_path / name)
     sink.close()
@@ -63,6 +65,7 @@ def test_positions_come_back_with_the_data(tmp_path: Path, name: str) -> None:
 def test_rows_that_are_no_objects_are_errors_and_the_others_land(tmp_path: Path, name: str) -> None:
     sink, _ = opened(tmp_path / name)
     errors = sink.write_batch(json_batch('{"i":1}', "[1]", "nope", None, '{"i":2}'))
+    sink.flush(True)
     sink.close()
     assert [error.row for error in errors] == [1, 2, 3]
     assert rows(tmp_path / name) == [(1,), (2,)]
@@ -74,6 +77,7 @@ def test_typed_values_and_nested_ones_land(tmp_path: Path, name: str) -> None:
     kind = pa.struct([("i", pa.int32()), ("at", pa.timestamp("ms", "UTC")), ("in", pa.list_(pa.int64()))])
     value = pa.array([{"i": 1, "at": 0, "in": [1, 2]}], kind)
     assert sink.write_batch(Batch(value=value, constants=Constants(topic="orders"))) == []
+    sink.flush(True)
     sink.close()
     found = rows(tmp_path / name)[0]
     assert found[0] == 1
@@ -90,3 +94,14 @@ def test_a_file_that_is_something_else_is_refused_in_a_sentence(tmp_path: Path) 
 def test_a_missing_folder_is_found_before_anything_runs(tmp_path: Path) -> None:
     config = TableConfig.parse({"database": str(tmp_path / "no" / "a.duckdb")})
     assert "no folder" in TableSink.validate(config, False)["database"]
+
+
+def test_rows_that_were_not_flushed_leave_nothing_behind(tmp_path: Path) -> None:
+    sink, _ = opened(tmp_path / "a.duckdb")
+    sink.write_batch(json_batch('{"i":1}', end=1))
+    sink.flush(False)
+    sink.write_batch(json_batch('{"i":2}', end=2))
+    sink.close()
+    assert rows(tmp_path / "a.duckdb") == [(1,)]
+    _, stored = opened(tmp_path / "a.duckdb")
+    assert stored == [kafka_position("orders", 0, 1)]

@@ -140,13 +140,17 @@ class Database:
         """The columns of a table; none when it doesn't exist."""
         return [Column(name, kind, nullable) for name, kind, nullable in self.execute(COLUMNS_QUERY, (table.sql,))]
 
+    def exists(self, table: TableName) -> bool:
+        """Whether a table is there, be it without any column."""
+        return bool(self.execute("SELECT to_regclass($1) IS NOT NULL", (table.sql,))[0][0])
+
     def lock(self, name: str) -> None:
         """Waits until no other task changes tables; ends with the transaction."""
         self.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (name,))
 
     def version(self) -> str:
         """The server's version."""
-        return str(self.execute("SHOW server_version")[0][0])
+        return str(self.execute("SELECT current_setting('server_version')")[0][0])
 
     def close(self) -> None:
         """Closes the connection; an open transaction is given up."""

@@ -16,7 +16,7 @@ from wherry_jdbc.config import ConfluentConfig, DebeziumConfig, plain
 from wherry_jdbc.database import Database
 from wherry_jdbc.positions import PositionTable
 from wherry_jdbc.settings import Settings, from_confluent, from_debezium
-from wherry_jdbc.tables import Column, TableName, column_name, column_type
+from wherry_jdbc.tables import Column, TableName, column_name, column_type, table_name
 from wherry_jdbc.url import to_libpq
 from wherry_jdbc.writer import TableWriter
 
@@ -104,9 +104,11 @@ class _JdbcSink(Sink[Any]):
     def ensure_target(self, topic: str, schema: pa.Schema | None, dry_run: bool) -> Target:
         """Creates or widens the table for a schema of values; tells what it would do when asked only that."""
         settings = self.settings_of(self.config)
+        wanted = _columns(schema, settings)
+        if not wanted:
+            return Target(table_name(topic, settings).sql)  # the records will tell
         with self._connect() as database:
             writer = TableWriter(database, settings, None)
-            wanted = _columns(schema, settings) if schema is not None else []
             name, actions = writer.ensure(topic, wanted, [])
             if dry_run:
                 database.rollback()
@@ -181,8 +183,8 @@ def _positions(database: Database, settings: Settings, pipeline: str, generation
     return PositionTable(database, TableName(schema if dot else None, table), pipeline, generation)
 
 
-def _columns(schema: pa.Schema, settings: Settings) -> list[Column]:
-    value = schema.field("value").type if "value" in schema.names else None
+def _columns(schema: pa.Schema | None, settings: Settings) -> list[Column]:
+    value = schema.field("value").type if schema is not None and "value" in schema.names else None
     fields = value if value is not None and pa.types.is_struct(value) else []
     return [
         Column(column_name(f.name, settings), column_type(f.type), f.nullable) for f in fields if settings.wants(f.name)

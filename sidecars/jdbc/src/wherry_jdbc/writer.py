@@ -70,7 +70,7 @@ class TableWriter:
         """
         name = tables.table_name(topic, self._settings)
         found = self._columns(name)
-        if not found:
+        if not found and not self._database.exists(name):
             if not self._settings.create:
                 raise SchemaError(
                     f"table {name.sql} doesn't exist; create it, or set auto.create=true (schema.evolution=basic)"

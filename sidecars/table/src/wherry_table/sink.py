@@ -17,6 +17,7 @@ from wherry.sdk import Batch, Config, Sink, SinkTask, key
 from wherry_table.files import POSITIONS, TableFile, open_file, quoted
 from wherry_table.rows import rows_of
 
+GATHERED_BYTES_MAX = 8 << 20
 SUFFIXES_OF_SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
@@ -65,6 +66,9 @@ class TableSink(Sink[TableConfig]):
     def open(self, task: SinkTask) -> Iterable[Position]:
         """Opens the file and tells the positions in it."""
         self._pipeline = task.pipeline
+        self._gathered: list[tuple[str, pa.RecordBatch]] = []
+        self._gathered_bytes = 0
+        self._reached: dict[str, Position] = {}
         with _shared.lock:
             if _shared.file is None:
                 _shared.file = open_file(self.config.database, self._kind)
@@ -77,22 +81,38 @@ class TableSink(Sink[TableConfig]):
         return [Position(partition, position) for partition, position in stored if partition in mine]
 
     def write_batch(self, batch: Batch) -> list[RowError]:
-        """Writes rows and positions in one transaction."""
+        """Gathers rows: a transaction for each batch would take longer than the rows."""
         errors: list[RowError] = []
+        for topic, first, part in _by_topic(batch):
+            rows = rows_of(part, first)
+            errors += rows.errors
+            if rows.columns.num_rows:
+                self._gathered.append((self.config.table_name_format.replace("${topic}", topic), rows.columns))
+                self._gathered_bytes += rows.columns.nbytes
+        self._reached |= {mark.position.partition: mark.position for mark in batch.marks}
+        if self._gathered_bytes >= GATHERED_BYTES_MAX:
+            self._write_out()
+        return errors
+
+    def flush(self, final: bool) -> None:
+        """Writes out what was gathered."""
+        self._write_out()
+
+    def _write_out(self) -> None:
+        """Writes the gathered rows and their positions in one transaction."""
+        if not self._gathered and not self._reached:
+            return
         with _shared.lock:
             file = self._file()
             with file.transaction():
-                for topic, first, part in _by_topic(batch):
-                    rows = rows_of(part, first)
-                    errors += rows.errors
-                    if rows.columns.num_rows:
-                        self._insert(file, self.config.table_name_format.replace("${topic}", topic), rows.columns)
-                for position in {mark.position.partition: mark.position for mark in batch.marks}.values():
+                for table, rows in self._gathered:
+                    self._insert(file, table, rows)
+                for position in self._reached.values():
                     file.execute(
                         f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?, ?, ?)",
                         (self._pipeline, position.partition, position.offset),
                     )
-        return errors
+        self._gathered, self._gathered_bytes, self._reached = [], 0, {}
 
     def close(self) -> None:
         """The last task closes the file, so that others can read it."""
