@@ -65,7 +65,8 @@ class SidecarReader:
             if isinstance(message, WireFrame):
                 batch = self._frames.feed(message)
                 if message.header.kind == frame_pb2.FRAME_KIND_BATCH:
-                    self._spent_frames += 1
+                    # The chunks of one batch are one frame.
+                    self._spent_frames = 1
                     self._spent_bytes += message.body.size
                 if batch is not None:
                     self._caught_up = False
