@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,3 +138,13 @@ def test_a_deleted_connector_leaves_no_lease(bench: Bench) -> None:
     bench.until(lambda: bench.reached("log", '{"log":0}') > 5, 10)
     bench.runner.post(ev.ConnectorDeleted("log"))
     bench.until(lambda: bench.runner.ask(lambda m: not m.connectors() and m.idle), 5)
+
+
+def test_a_dead_jvm_is_started_again_and_leases_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    # PySpark has one context in a process: this story needs a process of its own.
+    story = subprocess.run(
+        [sys.executable, str(HERE / "dead_jvm.py"), str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert story.returncode == 0, story.stderr[-2000:]
+    assert "went on" in story.stdout
