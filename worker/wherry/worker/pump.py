@@ -137,12 +137,13 @@ class _Pump:
         read = self._clock()
         self._counts.read_time_us += int((read - begun) * 1e6)
         self._counts.records_read += batch.num_rows
-        self._counts.bytes_read += batch.nbytes
+        size = batch.nbytes
+        self._counts.bytes_read += size
         self._counts.batches += 1
-        self._bytes_since_rest += batch.nbytes
+        self._bytes_since_rest += size
         self._idleness.busy()
         if self._tracing:
-            attributes = {"wherry.rows": batch.num_rows, "wherry.bytes": batch.nbytes}
+            attributes = {"wherry.rows": batch.num_rows, "wherry.bytes": size}
             with trace.span("batch", parent=batch.traceparent, attributes=attributes):
                 self._forward(dataclasses.replace(batch, traceparent=trace.current_traceparent()))
         else:

@@ -36,6 +36,8 @@ from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize
 
 # Messages of one batch that are consumed at once; a larger batch takes several calls.
 CONSUME_MAX: Final = 20_000
+# Bytes of a row beside its value: timestamp, offset, length.
+ROW_OVERHEAD: Final = 24
 # Rows that a run of one partition must have to become a batch of its own; shorter ones share a batch.
 RUN_ROWS_MIN: Final = 500
 
@@ -260,7 +262,8 @@ class KafkaReader:
                 for partition, row in sorted(last.items(), key=lambda item: item[1])
             )
         records = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        self._size.saw(rows, records.nbytes)
+        # Keys and headers are small beside the values; what matters is that batches stay about the size aimed at.
+        self._size.saw(rows, columns["value"].buffers()[2].size + ROW_OVERHEAD * rows)
         return Batch(records, constants, marks)
 
     def _mark(self, topic: str, partition: int, offset: int, rows: int) -> Mark:
