@@ -68,7 +68,7 @@ class HostUnderTest:
         generation: int = 1,
         holder: str = "test",
         holder_pid: int = 0,
-        timeout_ms: int = 8000,
+        timeout_ms: int = 20_000,
         **config: str,
     ) -> Any:
         spec = lease_pb2.SidecarSpec(
@@ -89,7 +89,7 @@ class HostUnderTest:
 
     def call(self, name: str, request: Any) -> Any:
         try:
-            return getattr(self.stub, name)(request, timeout=20)
+            return getattr(self.stub, name)(request, timeout=30)
         except grpc.RpcError as error:
             raise rpc.from_rpc_error(error) from None
 

@@ -1,4 +1,4 @@
-"""Runs the sidecar host of a machine: `python -m wherry.worker.host --socket PATH [--parent-pid PID] [--remove DIR]`."""
+"""Runs the sidecar host of a machine: `python -m wherry.worker.host --socket PATH` and the options below."""
 
 from __future__ import annotations
 

@@ -12,7 +12,11 @@ import os
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
+
+LOOKS_MAX = 20
+LOOK_PAUSE_S = 0.05
 
 
 def main() -> None:
@@ -31,12 +35,16 @@ def main() -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
     directory, host_socket = Path(sys.argv[1]), Path(sys.argv[2])
-    for path in [*directory.glob("*.sock"), host_socket]:
-        # A host that was started anew in the meantime may serve at the same place.
-        if not _is_served(path):
-            path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        directory.rmdir()
+    for _ in range(LOOKS_MAX):
+        # What was killed a moment ago may still be accepting; a host that was started anew serves at the same place.
+        for path in [*directory.glob("*.sock"), host_socket]:
+            if not _is_served(path):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+        if not directory.exists() and not host_socket.exists():
+            return
+        time.sleep(LOOK_PAUSE_S)
 
 
 def _is_served(path: Path) -> bool:
