@@ -54,19 +54,37 @@ class KafkaAdmin:
         asked = {_native(partition): OffsetSpec.latest() for partition in partitions}
         if not asked:
             return {}
+        found, failure, stale = self._listed(asked)
+        if stale:
+            self._forget_client()
+            found, failure, _ = self._listed(asked)
+        if failure is not None and not found:
+            raise failure
+        return found
+
+    def _listed(self, asked: Mapping[Any, Any]) -> tuple[dict[TopicPartition, int], WherryError | None, bool]:
+        """End offsets, the last failure, and whether the client goes by leaders of a time before the broker's restart.
+
+        NB: such a client never learns of the new ones by itself; it answers with an error for ever, or with -1001.
+        """
         futures = self._call(
             "list end offsets", lambda: self._admin().list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
         )
         found: dict[TopicPartition, int] = {}
         failure: WherryError | None = None
+        stale = False
         for native, future in futures.items():
             try:
-                found[_own(native)] = int(future.result(CALL_TIMEOUT_S).offset)
+                offset = int(future.result(CALL_TIMEOUT_S).offset)
             except Exception as error:
                 failure = _error("list end offsets", error)
-        if failure is not None and not found:
-            raise failure
-        return found
+                stale = stale or _is_stale(error)
+                continue
+            if offset >= _NO_OFFSET:
+                found[_own(native)] = offset
+            else:
+                stale, failure = True, TransientError(f"Kafka gave no end offset of {native.topic}-{native.partition}.")
+        return found, failure, stale
 
     def group_offsets(
         self, group: str, partitions: Sequence[TopicPartition] | None = None
@@ -142,6 +160,10 @@ class KafkaAdmin:
         except ConfigError:
             return
 
+    def _forget_client(self) -> None:
+        with self._lock:
+            self._client = None  # calls under way keep it alive until they have ended
+
     def _admin(self) -> Any:
         with self._lock:
             if self._client is None:
@@ -158,6 +180,13 @@ class KafkaAdmin:
             raise
         except Exception as error:
             raise _error(what, error) from error
+
+
+def _is_stale(error: Exception) -> bool:
+    from confluent_kafka import KafkaError
+
+    code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
+    return code in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 
 
 def _native(partition: TopicPartition, offset: int | None = None) -> Any:
