@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from wherry.contract.description import Role
-from wherry.contract.errors import WherryError
+from wherry.contract.errors import ConfigError, WherryError
 from wherry.contract.position import Position
 from wherry.coordinator import api, offsets
 from wherry.coordinator import events as ev
@@ -308,6 +308,8 @@ class StandardHerder:
             return answer.result(OFFSETS_TIMEOUT_S)
         except FutureTimeoutError:
             raise api.ApiError(f"Failed to {verb} the offsets of connector {name}: no answer in time") from None
+        except ConfigError as error:
+            raise api.ApiError(error.message) from error  # what the connector says of these positions, as it is
         except WherryError as error:
             raise api.ApiError(f"Failed to {verb} the offsets of connector {name}: {error.message}") from error
 

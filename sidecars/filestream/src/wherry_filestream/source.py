@@ -51,8 +51,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
 
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """Always one task."""
-        config = {"file": self.config.file or "", "topic": self.config.topic, "batch.size": str(self.config.batch_size)}
-        return Plan(tasks=[Task(config=config, partitions=[{FILENAME: self.config.file}])])
+        return Plan(tasks=[Task(partitions=[{FILENAME: self.config.file}])])
 
     def read(self, work: Work, offsets: Offsets) -> Iterator[Batch | Mark | CaughtUp]:
         """Reads from the stored position on, for as long as the task runs."""
@@ -164,7 +163,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
             if isinstance(position, bool) or not isinstance(position, int):
                 raise ConfigError(f"The value for the '{POSITION}' key in the offset is expected to be a Long value")
             if position < 0:
-                raise ConfigError(f"The value for the '{POSITION}' key in the offset should be non-negative")
+                raise ConfigError(f"The value for the '{POSITION}' key in the offset should be a non-negative value")
         return True
 
 

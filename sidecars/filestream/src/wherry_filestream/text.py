@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from wherry.contract.java import in_map_order
+
 # Between these, Java writes a double without an exponent.
 PLAIN_MIN = 1e-3
 PLAIN_MAX = 1e7
@@ -82,12 +84,14 @@ def _fields(value: dict[str, Any], arrow: pa.DataType | None) -> str:
     if arrow is not None and pa.types.is_struct(arrow):
         parts = [f"{k}={java_text(v, arrow.field(k).type)}" for k, v in value.items() if v is not None]
         return "Struct{" + ",".join(parts) + "}"
-    return "{" + ", ".join(f"{key}={java_text(item)}" for key, item in value.items()) + "}"
+    return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in in_map_order(value)) + "}"
 
 
 def _list(value: list[Any], arrow: pa.DataType | None) -> str:
     if arrow is not None and pa.types.is_map(arrow):
-        parts = [f"{java_text(k, arrow.key_type)}={java_text(v, arrow.item_type)}" for k, v in value]
+        items = dict(value)
+        keys = in_map_order(items) if pa.types.is_string(arrow.key_type) else list(items)
+        parts = [f"{java_text(k, arrow.key_type)}={java_text(items[k], arrow.item_type)}" for k in keys]
         return "{" + ", ".join(parts) + "}"
     inner = arrow.value_type if arrow is not None and pa.types.is_list(arrow) else None
     return "[" + ", ".join(java_text(item, inner) for item in value) + "]"

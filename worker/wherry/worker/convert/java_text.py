@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.java import in_map_order
 from wherry.contract.position import java_double
 
 
@@ -30,7 +31,7 @@ def _top(value: Any) -> str | None:
 
 def _schemaless(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}={_schemaless(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key}={_schemaless(value[key])}" for key in in_map_order(value)) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_schemaless, value)) + "]"
     return _scalar(value)
@@ -59,15 +60,17 @@ def _typed(data_type: pa.DataType, value: Any) -> str:
     if value is None:
         return "null"
     if pa.types.is_struct(data_type):
-        items = [
+        fields = [
             f"{child.name}={_typed(child.type, value[child.name])}"
             for child in data_type
             if value[child.name] is not None
         ]
-        return "Struct{" + ",".join(items) + "}"
+        return "Struct{" + ",".join(fields) + "}"
     if pa.types.is_list(data_type):
         return "[" + ", ".join(_typed(data_type.value_type, item) for item in value) + "]"
     if pa.types.is_map(data_type):
-        pairs = [f"{_typed(data_type.key_type, key)}={_typed(data_type.item_type, item)}" for key, item in value]
+        items = dict(value)
+        keys = in_map_order(items) if pa.types.is_string(data_type.key_type) else list(items)
+        pairs = [f"{_typed(data_type.key_type, key)}={_typed(data_type.item_type, items[key])}" for key in keys]
         return "{" + ", ".join(pairs) + "}"
     return _scalar(value)
