@@ -8,6 +8,7 @@ member of it, as an operator's tool would.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final
@@ -16,6 +17,8 @@ from wherry.contract.errors import AuthError, ConfigError, ErrorClass, Transient
 from wherry.contract.position import TopicPartition
 
 CALL_TIMEOUT_S: Final = 10.0
+GROUPS_READY_S: Final = 5.0
+GROUPS_RETRY_S: Final = 0.2
 END_OFFSETS_PARTITIONS_MAX: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NO_OFFSET: Final = 0  # below zero librdkafka's markers begin: no offset was ever committed
@@ -102,7 +105,7 @@ class KafkaAdmin:
             futures = self._admin().list_consumer_group_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
-        return _offsets(self._call(f"read the offsets of group {group}", ask).topic_partitions)
+        return _offsets(self._group_call(f"read the offsets of group {group}", ask).topic_partitions)
 
     def _committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Committed offsets as a consumer reads them, without joining the group."""
@@ -116,7 +119,7 @@ class KafkaAdmin:
             finally:
                 consumer.close()
 
-        return _offsets(self._call(f"read the offsets of group {group}", ask))
+        return _offsets(self._group_call(f"read the offsets of group {group}", ask))
 
     def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write offsets of a group that has no live members."""
@@ -130,7 +133,7 @@ class KafkaAdmin:
             futures = self._admin().alter_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
-        answer = self._call(f"commit offsets of group {group}", ask)
+        answer = self._group_call(f"commit offsets of group {group}", ask)
         for native in answer.topic_partitions:
             if native.error is not None:
                 raise _error(f"commit {native.topic}-{native.partition} of group {group}", native.error)
@@ -143,7 +146,7 @@ class KafkaAdmin:
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
-            described = self._call(f"describe group {group}", ask)
+            described = self._group_call(f"describe group {group}", ask)
         except ConfigError:
             return []  # GROUP_ID_NOT_FOUND
         return [f"{member.client_id} on {str(member.host).lstrip('/')}" for member in described.members]
@@ -156,7 +159,7 @@ class KafkaAdmin:
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
-            self._call(f"delete group {group}", ask)
+            self._group_call(f"delete group {group}", ask)
         except ConfigError:
             return
 
@@ -172,6 +175,17 @@ class KafkaAdmin:
                 # librdkafka prints its connection troubles to stderr by itself; calls raise them here.
                 self._client = AdminClient({"log_level": 0, **self._config})
             return self._client
+
+    def _group_call(self, what: str, ask: Any) -> Any:
+        """Like `_call`, patient with a broker that is only just making or loading its groups."""
+        deadline = time.monotonic() + GROUPS_READY_S
+        while True:
+            try:
+                return self._call(what, ask)
+            except WherryError as error:
+                if not _is_loading(error.__cause__) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(GROUPS_RETRY_S)
 
     def _call(self, what: str, ask: Any) -> Any:
         try:
@@ -199,6 +213,15 @@ def _native(partition: TopicPartition, offset: int | None = None) -> Any:
     )
 
 
+def _is_loading(error: BaseException | None) -> bool:
+    from confluent_kafka import KafkaError, KafkaException
+
+    if not isinstance(error, KafkaException) or not error.args or not isinstance(error.args[0], KafkaError):
+        return False
+    codes = (KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR)
+    return error.args[0].code() in codes
+
+
 def _offsets(natives: Iterable[Any]) -> dict[TopicPartition, int]:
     return {
         _own(native): int(native.offset) for native in natives if native.error is None and native.offset >= _NO_OFFSET
@@ -218,7 +241,8 @@ def _error(what: str, error: Any) -> WherryError:
     if not isinstance(error, KafkaError):
         reason = "no answer in time" if isinstance(error, (FutureTimeoutError, TimeoutError)) else str(error)
         return TransientError(f"Kafka could not {what}: {reason}.")
-    message = f"Kafka could not {what}: {error.str()}."
+    text = error.str().rstrip(" .:")  # some of the library's texts end before they say anything
+    message = f"Kafka could not {what}: {text} ({error.name()})."
     code = error.code()
     if code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED) or "AUTHORIZATION" in error.name():
         return AuthError(message)

@@ -1,0 +1,103 @@
+"""What a lease is made of: secrets apart, placeholders resolved, parked only if something wakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wherry.contract.config import ConfigDef, ConfigKey, ConfigType
+from wherry.contract.description import Capabilities, ClassDescription, Role
+from wherry.contract.plan import Work
+from wherry.contract.position import Position
+from wherry.control.v1 import lease_pb2
+from wherry.coordinator.effects import GrantLease
+from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
+from wherry.coordinator.grants import Grants, LeaseTimings
+
+TIMINGS = LeaseTimings(1_000, 60_000, 30_000, 10_000, 3_500)
+
+
+class Providers:
+    def resolve(self, values: Mapping[str, str]) -> Any:
+        return SimpleNamespace(values={key: value.replace("${secret}", "geheim") for key, value in values.items()})
+
+
+class Registry:
+    def __init__(self, role: Role, **capabilities: bool) -> None:
+        keys = (ConfigKey("url", ConfigType.STRING), ConfigKey("password", ConfigType.PASSWORD))
+        self._description = ClassDescription(
+            "org.example.Thing", role, ConfigDef(keys), capabilities=Capabilities(**capabilities)
+        )
+
+    def resolve(self, name: str) -> Any:
+        assert name == "Thing"
+        manifest = SimpleNamespace(name="things", directory=Path("/plugins/things"))
+        return SimpleNamespace(manifest=manifest, class_name="org.example.Thing")
+
+    def description(self, plugin: Any) -> ClassDescription:
+        return self._description
+
+
+def grants(role: Role = Role.SOURCE, **capabilities: bool) -> Grants:
+    worker: Any = SimpleNamespace(providers=Providers(), values={"bootstrap.servers": "b:1"})
+    return Grants(worker, Registry(role, **capabilities), TIMINGS, "unix:///host.sock")  # type: ignore[arg-type]
+
+
+def effect(kind: Kind = Kind.SOURCE, work: TaskWork | None = None, *, wakes: bool = True) -> GrantLease:
+    config = {"connector.class": "Thing", "url": "u", "password": "${secret}"}
+    spec = ConnectorSpec("c", kind, config)
+    return GrantLease("c", "l", 7, 0, 1, 3, spec, work or TaskWork(Work("0", b"d")), wakes=wakes)
+
+
+def test_secrets_travel_apart_and_resolved() -> None:
+    (sidecar,) = grants().lease(effect(), []).sidecars
+    assert dict(sidecar.secrets) == {"password": "geheim"}
+    assert dict(sidecar.config) == {"connector.class": "Thing", "url": "u"}
+
+
+def test_a_sidecar_is_named_by_its_full_class_and_generation() -> None:
+    (sidecar,) = grants().lease(effect(), []).sidecars
+    assert (sidecar.plugin, sidecar.class_name, sidecar.generation) == ("things", "org.example.Thing", 7)
+    assert sidecar.plugin_directory == "/plugins/things"
+
+
+def test_a_source_lease_has_its_work_and_positions() -> None:
+    response = grants().lease(effect(), [Position("p", "o")])
+    assert (response.kind, response.task, response.work.descriptor) == (lease_pb2.PIPELINE_KIND_SOURCE, 3, b"d")
+    assert [position.partition_json for position in response.positions] == ["p"]
+
+
+def test_a_sink_lease_has_its_partitions() -> None:
+    response = grants(Role.SINK).lease(effect(Kind.SINK, TaskWork(partitions=("p",))), [])
+    assert (response.kind, list(response.partitions_json)) == (lease_pb2.PIPELINE_KIND_SINK, ["p"])
+    assert not response.HasField("work")
+
+
+def test_timings_are_passed_on() -> None:
+    policy = grants().lease(effect(), []).policy
+    assert (policy.commit_interval_ms, policy.drain_timeout_ms, policy.coordinator_timeout_ms) == (
+        60_000,
+        3_500,
+        10_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "wakes", "split", "parks"),
+    [
+        ({"parkable": True}, True, False, True),
+        ({"parkable": False}, True, False, False),
+        ({"parkable": True}, False, False, False),
+        ({"parkable": True, "watch": True}, False, False, True),
+        ({"parkable": True}, True, True, False),
+    ],
+)
+def test_only_what_will_be_woken_is_parked(
+    capabilities: dict[str, bool], wakes: bool, split: bool, parks: bool
+) -> None:
+    given = effect(work=TaskWork(Work("0"), split=split), wakes=wakes)
+    assert bool(grants(**capabilities).lease(given, []).policy.idle_park_ms) is parks
