@@ -97,8 +97,10 @@ class StandardHerder:
         post = self._runner.post
         kafka = KafkaAdmin(worker.client_config("admin"))
         self.figures = Figures(self._topic_used)
-        self._grants = Grants(worker, registry, lease_timings(worker), hosts.endpoint)
         spark = SparkSettings(worker.spark_master, worker.spark_settings, run_directory)
+        # Workers on other machines have a host of their own there.
+        host_endpoint = hosts.endpoint if spark.local else ""
+        self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
         keeper = PositionKeeper(stores.offsets, kafka)
         self._hands = Hands(
             post=post,
