@@ -8,7 +8,6 @@ from pathlib import Path
 
 from wherry.sdk import CaughtUp, Config, Offsets, Record, Sink, Source, Work, key, serve
 
-
 STEP = 20
 
 
