@@ -290,8 +290,9 @@ class SparkEngine:
             context.setLocalProperty("spark.scheduler.pool", job.connector)
             rows = context.parallelize(specs, len(specs)).mapPartitions(_lease_runner(self._entry)).collect()
         except Exception as error:
-            if not _jvm_ended(context):  # else EngineDown tells, and blames no task
-                self._finish(job, _job_failure(error))
+            message = _job_failure(error)
+            if not self._stopping.is_set() and not _jvm_ended(context):  # else EngineDown tells, and blames no task
+                self._finish(job, message)
             return
         for lease, result in rows:
             self._post(_ended(job.connector, lease, result))
@@ -400,7 +401,10 @@ def _quietly(act: Callable[[], Any]) -> None:
 
 
 def _job_failure(error: Exception) -> str:
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:  # Py4J asks the JVM for the text, and that may be gone
+        text = ""
     if "cancelled" in text:
         return "The Spark job of the lease was cancelled."
     line = next((line.strip() for line in text.splitlines() if "Exception:" in line or "exited" in line), "")
