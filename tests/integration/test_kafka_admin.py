@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.support.topics import create_topic
+from tests.support.waiting import eventually
 
-from wherry.contract.errors import TransientError
+from wherry.contract.errors import TransientError, WherryError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator import kafka
+from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.kafka import KafkaAdmin
 
 pytestmark = pytest.mark.integration
@@ -88,3 +91,30 @@ def test_a_broker_that_is_away_is_told_in_time(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(TransientError, match="Kafka could not list topics"):
         KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"}).topics()
     assert time.monotonic() - began < 5
+
+
+def test_a_broker_that_was_away_is_used_again(own_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's admin client stays with the leaders it knew, and aborts the process over an answer that is late."""
+    monkeypatch.setattr(kafka, "CALL_TIMEOUT_S", 2.0)
+    partition = TopicPartition(create_topic(own_kafka.bootstrap, "watched"), 0)
+    fill(own_kafka.bootstrap, "watched", 5)
+    admin = KafkaAdmin({"bootstrap.servers": own_kafka.bootstrap})
+    admin.commit_group("before", {partition: 1})
+    assert admin.end_offsets([partition]) == {partition: 5}
+    own_kafka.kill()
+    for _ in range(2):
+        with pytest.raises(WherryError):
+            admin.commit_group("before", {partition: 2})
+        with pytest.raises(WherryError):
+            admin.group_members("before")
+    own_kafka.start()
+
+    def works() -> bool:
+        try:
+            admin.commit_group("before", {partition: 3})
+            return admin.end_offsets([partition]) == {partition: 5}
+        except WherryError:
+            return False
+
+    assert eventually(works, 20.0)
+    assert admin.group_offsets("before") == {partition: 3}

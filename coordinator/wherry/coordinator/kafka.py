@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError, WherryError, error_for
 from wherry.contract.position import TopicPartition
@@ -22,6 +22,8 @@ GROUPS_RETRY_S: Final = 0.2
 END_OFFSETS_PARTITIONS_MAX: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NO_OFFSET: Final = 0  # below zero librdkafka's markers begin: no offset was ever committed
+
+T = TypeVar("T")
 
 
 class KafkaAdmin:
@@ -38,7 +40,7 @@ class KafkaAdmin:
 
     def topics(self) -> dict[str, int]:
         """All topics but Kafka's internal ones, with their numbers of partitions."""
-        metadata = self._call("list topics", lambda: self._admin().list_topics(timeout=CALL_TIMEOUT_S))
+        metadata = self._call("list topics", lambda admin: admin.list_topics(timeout=CALL_TIMEOUT_S))
         return {
             name: len(topic.partitions)
             for name, topic in metadata.topics.items()
@@ -47,7 +49,7 @@ class KafkaAdmin:
 
     def cluster_id(self) -> str:
         """Id of the cluster."""
-        metadata = self._call("read the cluster's id", lambda: self._admin().list_topics(timeout=CALL_TIMEOUT_S))
+        metadata = self._call("read the cluster's id", lambda admin: admin.list_topics(timeout=CALL_TIMEOUT_S))
         return str(metadata.cluster_id or "")
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -57,22 +59,21 @@ class KafkaAdmin:
         asked = {_native(partition): OffsetSpec.latest() for partition in partitions}
         if not asked:
             return {}
-        found, failure, stale = self._listed(asked)
+        found, failure, stale = self._call("list end offsets", lambda admin: self._listed(admin, asked))
         if stale:
-            self._forget_client()
-            found, failure, _ = self._listed(asked)
+            found, failure, _ = self._call("list end offsets", lambda admin: self._listed(admin, asked))
         if failure is not None and not found:
             raise failure
         return found
 
-    def _listed(self, asked: Mapping[Any, Any]) -> tuple[dict[TopicPartition, int], WherryError | None, bool]:
+    def _listed(
+        self, admin: Any, asked: Mapping[Any, Any]
+    ) -> tuple[dict[TopicPartition, int], WherryError | None, bool]:
         """End offsets, the last failure, and whether the client goes by leaders of a time before the broker's restart.
 
         NB: such a client never learns of the new ones by itself; it answers with an error for ever, or with -1001.
         """
-        futures = self._call(
-            "list end offsets", lambda: self._admin().list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
-        )
+        futures = admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
         found: dict[TopicPartition, int] = {}
         failure: WherryError | None = None
         stale = False
@@ -81,12 +82,14 @@ class KafkaAdmin:
                 offset = int(future.result(CALL_TIMEOUT_S).offset)
             except Exception as error:
                 failure = _error("list end offsets", error)
-                stale = stale or _is_stale(error)
+                stale = stale or not _is_missing(error)
                 continue
             if offset >= _NO_OFFSET:
                 found[_own(native)] = offset
             else:
                 stale, failure = True, TransientError(f"Kafka gave no end offset of {native.topic}-{native.partition}.")
+        if stale:
+            self._forget(admin)
         return found, failure, stale
 
     def group_offsets(
@@ -100,9 +103,9 @@ class KafkaAdmin:
         # NB: the client library crashes the process when listing fails, so a call that fails safely goes first.
         self.group_members(group)
 
-        def ask() -> Any:
+        def ask(admin: Any) -> Any:
             request = [ConsumerGroupTopicPartitions(group)]
-            futures = self._admin().list_consumer_group_offsets(request, request_timeout=CALL_TIMEOUT_S)
+            futures = admin.list_consumer_group_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         return _offsets(self._group_call(f"read the offsets of group {group}", ask).topic_partitions)
@@ -111,7 +114,7 @@ class KafkaAdmin:
         """Committed offsets as a consumer reads them, without joining the group."""
         from confluent_kafka import Consumer
 
-        def ask() -> Any:
+        def ask(_: Any) -> Any:
             settings = {"log_level": 0, **self._config, "group.id": group, "enable.auto.commit": False}
             consumer = Consumer(settings)
             try:
@@ -123,26 +126,25 @@ class KafkaAdmin:
 
     def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write offsets of a group that has no live members."""
-        from confluent_kafka import ConsumerGroupTopicPartitions
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
         if not offsets:
             return
         request = ConsumerGroupTopicPartitions(group, [_native(p, offset) for p, offset in offsets.items()])
 
-        def ask() -> Any:
-            futures = self._admin().alter_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
-            return futures[group].result(CALL_TIMEOUT_S)
+        def ask(admin: Any) -> None:
+            futures = admin.alter_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
+            for native in futures[group].result(CALL_TIMEOUT_S).topic_partitions:
+                if native.error is not None:
+                    raise KafkaException(native.error)
 
-        answer = self._group_call(f"commit offsets of group {group}", ask)
-        for native in answer.topic_partitions:
-            if native.error is not None:
-                raise _error(f"commit {native.topic}-{native.partition} of group {group}", native.error)
+        self._group_call(f"commit offsets of group {group}", ask)
 
     def group_members(self, group: str) -> list[str]:
         """Hosts of the live members of a group, as Kafka tells them; empty when there is no such group."""
 
-        def ask() -> Any:
-            futures = self._admin().describe_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+        def ask(admin: Any) -> Any:
+            futures = admin.describe_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
@@ -154,8 +156,8 @@ class KafkaAdmin:
     def delete_group(self, group: str) -> None:
         """Forget a group with all its offsets; one that doesn't exist is fine."""
 
-        def ask() -> Any:
-            futures = self._admin().delete_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+        def ask(admin: Any) -> Any:
+            futures = admin.delete_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
@@ -163,9 +165,15 @@ class KafkaAdmin:
         except ConfigError:
             return
 
-    def _forget_client(self) -> None:
+    def _forget(self, client: Any) -> None:
+        """Have the next call make a new client.
+
+        NB: one that has seen its broker go away can't be trusted again: some calls fail for ever, and when one has
+        timed out meanwhile, the late answer may abort the whole process. Calls under way hold theirs until they end.
+        """
         with self._lock:
-            self._client = None  # calls under way keep it alive until they have ended
+            if self._client is client:
+                self._client = None
 
     def _admin(self) -> Any:
         with self._lock:
@@ -176,7 +184,7 @@ class KafkaAdmin:
                 self._client = AdminClient({"log_level": 0, **self._config})
             return self._client
 
-    def _group_call(self, what: str, ask: Any) -> Any:
+    def _group_call(self, what: str, ask: Callable[[Any], T]) -> T:
         """Like `_call`, patient with a broker that is only just making or loading its groups."""
         deadline = time.monotonic() + GROUPS_READY_S
         while True:
@@ -187,20 +195,18 @@ class KafkaAdmin:
                     raise
             time.sleep(GROUPS_RETRY_S)
 
-    def _call(self, what: str, ask: Any) -> Any:
+    def _call(self, what: str, ask: Callable[[Any], T]) -> T:
+        """Ask through the client; what it raises becomes a WherryError."""
+        client = self._admin()
         try:
-            return ask()
+            return ask(client)
         except WherryError:
             raise
         except Exception as error:
-            raise _error(what, error) from error
-
-
-def _is_stale(error: Exception) -> bool:
-    from confluent_kafka import KafkaError
-
-    code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
-    return code in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
+            failure = _error(what, error)
+            if failure.error_class is ErrorClass.TRANSIENT and not _is_loading(error):
+                self._forget(client)
+            raise failure from error
 
 
 def _native(partition: TopicPartition, offset: int | None = None) -> Any:
@@ -211,6 +217,14 @@ def _native(partition: TopicPartition, offset: int | None = None) -> Any:
         if offset is None
         else Native(partition.topic, partition.partition, offset)
     )
+
+
+def _is_missing(error: Exception) -> bool:
+    """Whether the partition isn't there any more, which is no fault of the client."""
+    from confluent_kafka import KafkaError
+
+    code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
+    return code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 def _is_loading(error: BaseException | None) -> bool:
