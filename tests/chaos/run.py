@@ -72,7 +72,9 @@ class Run:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            error.add_note(f"The end of Wherry's log:\n{self.system.log_tail()}")
         self._end()
 
     def fault(self, watched: Watched, inject: Callable[[], None]) -> None:

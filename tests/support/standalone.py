@@ -31,7 +31,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 REST_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 KILL_TIMEOUT_S = 10.0
-LOG_TAIL_LINES = 30
+LOG_TAIL_LINES = 60
 
 _ROLES = (
     ("org.apache.spark", "spark"),
@@ -200,6 +200,7 @@ class Standalone:
             **inherited,
             "PYTHONPATH": os.pathsep.join(rooms),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+            "PYTHONFAULTHANDLER": "1",  # a crash in a native library says where
             "TMPDIR": str(self.temporary),
             # Java does not look at TMPDIR; this is the variable that every JVM reads.
             "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={self.temporary}",
