@@ -95,7 +95,7 @@ class StandardHerder:
         machine = Machine(generation=int(time.time()), times=lease_times(worker), jitter=random.SystemRandom().random)
         self._runner = Runner(machine, lambda effect: self._hands.carry_out(effect))
         post = self._runner.post
-        kafka = KafkaAdmin(worker.client_config("admin"))
+        kafka = KafkaAdmin(worker.admin_config())
         self.figures = Figures(self._topic_used)
         spark = SparkSettings(worker.spark_master, worker.spark_settings, run_directory)
         # Workers on other machines have a host of their own there.

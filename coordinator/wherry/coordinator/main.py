@@ -69,7 +69,7 @@ class StandaloneWorker:
         self._worker = worker
         self._failure: queue.SimpleQueue[Exception] = queue.SimpleQueue()
         self._closing = threading.Event()
-        self._kafka = KafkaAdmin(worker.client_config("admin"))
+        self._kafka = KafkaAdmin(worker.admin_config())
         sockets = [Listener.parse(listener).bind() for listener in worker.listeners]
         self._temporary = contextlib.ExitStack()
         directory = self._temporary.enter_context(_run_directory(worker))

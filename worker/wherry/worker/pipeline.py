@@ -21,6 +21,7 @@ from wherry.contract.batch import Batch
 from wherry.contract.client import SidecarClient
 from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, ConnectorBugError
+from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
@@ -29,7 +30,7 @@ from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect
 from wherry.worker.convert.typed import TypedValues
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Reader, Writer
-from wherry.worker.endpoints.kafka_config import ClientConfig, admin_config, reader_config, writer_config
+from wherry.worker.endpoints.kafka_config import admin_config, reader_config, writer_config
 from wherry.worker.endpoints.kafka_reader import KafkaReader
 from wherry.worker.endpoints.kafka_writer import KafkaWriter
 from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
@@ -267,6 +268,5 @@ class _Builder:
 
 
 def _warn(client: ClientConfig, kind: str, connector: str) -> None:
-    if client.unmapped:
-        names = ", ".join(sorted(client.unmapped))
-        logger.warning("The %s of %s has no settings of the names %s; they are ignored.", kind, connector, names)
+    for warning in client.warnings():
+        logger.warning("Connector %s, %s: %s.", connector, kind, warning)

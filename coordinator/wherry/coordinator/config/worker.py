@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wherry.contract import kafka_clients
 from wherry.contract.config import ConfigDef
 from wherry.contract.errors import ConfigError
-from wherry.coordinator.config import clients, properties
+from wherry.coordinator.config import properties
 from wherry.coordinator.config.providers import Providers
 from wherry.coordinator.config.workerkeys import COMMON_KEYS, DISTRIBUTED_KEYS, OWN_KEYS, STANDALONE_KEYS
 
@@ -162,20 +163,16 @@ class WorkerConfig:
         advertised = self.parsed["rest.advertised.host.name"] or host or _own_address()
         return f"{advertised}:{self.parsed['rest.advertised.port'] or real}"
 
-    def client_config(self, kind: clients.ClientKind, connector: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Settings for a librdkafka client; what could not be carried over is logged.
-
-        Args:
-            kind: producer, consumer or admin.
-            connector: A connector's configuration, for its `<kind>.override.` keys.
+    def admin_config(self) -> dict[str, kafka_clients.ClientValue]:
+        """Settings of the framework's own admin client; what could not be carried over is logged.
 
         Raises:
             ConfigError: A setting that must not be ignored cannot be used.
         """
-        found = clients.settings(kind, worker=self.values, connector=connector)
-        name = (connector or {}).get("name")
-        clients.warn_ignored(f"Connector {name}, {kind}" if name else f"Worker, {kind}", found)
-        return dict(found.config)
+        found = kafka_clients.resolve("admin", worker=self.values)
+        for warning in found.warnings():
+            _log.warning("Worker, admin: %s.", warning)
+        return dict(found.values)
 
 
 def _host_port(listener: str) -> tuple[str, int]:

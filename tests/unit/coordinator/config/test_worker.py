@@ -116,3 +116,12 @@ def test_topic_tracking_can_be_switched_off():
 
 def test_the_plugin_path_is_a_list_of_folders():
     assert WorkerConfig.of({**GOOD, "plugin.path": "/a, /b"}).plugin_path == (Path("/a"), Path("/b"))
+
+
+def test_the_admin_client_takes_the_workers_connection_and_names_what_it_cannot_use(caplog):
+    config = WorkerConfig.of({**GOOD, "security.protocol": "SSL", "admin.foo": "1", "producer.acks": "1"})
+    with caplog.at_level(logging.WARNING):
+        found = config.admin_config()
+    assert (found["bootstrap.servers"], found["security.protocol"]) == (config.values["bootstrap.servers"], "SSL")
+    assert "acks" not in found
+    assert "Worker, admin: the client setting foo is ignored: librdkafka has no counterpart." in caplog.text

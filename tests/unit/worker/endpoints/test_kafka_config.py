@@ -1,11 +1,12 @@
-"""Java client settings as librdkafka's."""
+"""What a lease demands of its Kafka clients, and where it yields to the user."""
 
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Consumer, Producer
 
 from wherry.contract.errors import ConfigError
-from wherry.worker.endpoints.kafka_config import admin_config, reader_config, translate, writer_config
+from wherry.worker.endpoints.kafka_config import admin_config, reader_config, writer_config
 
 WORKER = {"bootstrap.servers": "broker:9092"}
 
@@ -47,6 +48,7 @@ def test_a_producer_partitions_like_the_java_client_and_is_idempotent() -> None:
     assert values["partitioner"] == "murmur2_random"
     assert values["enable.idempotence"] is True
     assert values["acks"] == "all"
+    assert values["delivery.timeout.ms"] == 2_147_483_647
 
 
 @pytest.mark.parametrize(
@@ -54,46 +56,26 @@ def test_a_producer_partitions_like_the_java_client_and_is_idempotent() -> None:
 )
 def test_idempotence_yields_to_a_setting_that_contradicts_it(override: dict[str, str]) -> None:
     config = {f"producer.override.{key}": value for key, value in override.items()}
-    assert writer_config("c", 0, config, WORKER).values["enable.idempotence"] is False
+    values = writer_config("c", 0, config, WORKER).values
+    assert values["enable.idempotence"] is False
+    Producer(dict(values))
 
 
-def test_settings_are_renamed() -> None:
-    values, unmapped = translate({"fetch.max.wait.ms": "5", "buffer.memory": "33554432", "max.request.size": "9"})
-    assert values == {"fetch.wait.max.ms": "5", "queue.buffering.max.kbytes": 32_768, "message.max.bytes": "9"}
-    assert unmapped == ()
+def test_a_value_that_is_no_number_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"Invalid value many for configuration max\.in\.flight"):
+        writer_config("c", 0, {"producer.override.max.in.flight.requests.per.connection": "many"}, WORKER)
+    with pytest.raises(ConfigError, match=r"Invalid value much for configuration fetch\.max\.bytes"):
+        reader_config("c", 0, {"consumer.override.fetch.max.bytes": "much"}, WORKER)
 
 
-def test_settings_without_effect_are_left_out_and_unknown_ones_are_named() -> None:
-    values, unmapped = translate({"max.poll.records": "500", "key.serializer": "x", "my.own.thing": "1"})
-    assert values == {}
-    assert unmapped == ("my.own.thing",)
+def test_a_dead_letter_queues_producer_has_a_name_of_its_own() -> None:
+    values = writer_config("c", 2, {}, WORKER, client_name="connector-dlq-producer").values
+    assert values["client.id"] == "connector-dlq-producer-c-2"
 
 
-def test_credentials_are_taken_out_of_the_jaas_line() -> None:
-    line = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="p\\"w";'
-    values, _ = translate({"sasl.jaas.config": line, "sasl.mechanism": "PLAIN"})
-    assert values == {"sasl.username": "me", "sasl.password": 'p"w', "sasl.mechanism": "PLAIN"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"sasl.jaas.config": "nothing"}, "holds no username and password"),
-        ({"ssl.truststore.location": "/x/trust.jks"}, "only PEM is understood"),
-        ({"ssl.keystore.location": "/x/key.jks"}, "only PKCS12 and PEM"),
-        ({"buffer.memory": "much"}, "Not a number"),
-    ],
-)
-def test_what_can_not_be_understood_is_refused_with_a_remedy(settings: dict[str, str], sentence: str) -> None:
-    with pytest.raises(ConfigError, match=sentence):
-        translate(settings)
-
-
-def test_a_pem_trust_store_and_no_host_name_check_are_translated() -> None:
-    values, _ = translate({
-        "ssl.truststore.location": "/x/ca", "ssl.truststore.type": "PEM", "ssl.endpoint.identification.algorithm": "",
-    })  # fmt: skip
-    assert values == {"ssl.ca.location": "/x/ca", "ssl.endpoint.identification.algorithm": "none"}
+def test_what_is_ignored_is_handed_on() -> None:
+    config = {"consumer.override.max.poll.records": "500", "consumer.override.my.own.thing": "1"}
+    assert reader_config("c", 0, config, WORKER).ignored == ("max.poll.records", "my.own.thing")
 
 
 def test_without_brokers_the_sentence_says_what_to_set() -> None:
@@ -104,4 +86,10 @@ def test_without_brokers_the_sentence_says_what_to_set() -> None:
 def test_the_admin_client_inherits_the_workers_own_security() -> None:
     values = admin_config("c", 0, {}, {**WORKER, "security.protocol": "SSL", "group.id": "g"}).values
     assert values["security.protocol"] == "SSL"
+    assert values["client.id"] == "connector-adminclient-c-0"
     assert "group.id" not in values
+
+
+def test_librdkafka_takes_the_defaults_of_a_lease() -> None:
+    Producer(dict(writer_config("c", 0, {}, WORKER).values))
+    Consumer(dict(reader_config("c", 0, {}, WORKER).values)).close()

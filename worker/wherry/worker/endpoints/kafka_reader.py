@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from wherry.contract.batch import Batch, Constants, Mark
 from wherry.contract.errors import ConfigError, ErrorClass
+from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import (
     Position,
     TopicPartition,
@@ -29,7 +30,6 @@ from wherry.contract.position import (
     parse_kafka_position,
 )
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
-from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize

@@ -18,9 +18,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from wherry.contract.batch import Batch, RowError
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError
+from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import Position
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
-from wherry.worker.endpoints.kafka_config import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.topics import TopicCreator

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wherry.contract.errors import ConfigError, TransientError
-from wherry.worker.endpoints.kafka_config import ClientConfig
+from wherry.contract.kafka_clients import ClientConfig
 from wherry.worker.endpoints.kafka_errors import error_of
 from wherry.worker.endpoints.kafka_logging import client_logger
 
