@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -99,6 +100,12 @@ def test_every_source_file_with_behaviour_has_a_test_room() -> None:
     rooms = ("contract", "sdk", "worker", "coordinator")
     missing = [room for room in rooms if not list((ROOT / "tests/unit" / room).rglob("test_*.py"))]
     assert not missing
+
+
+def test_the_wheel_carries_every_plugin_but_that_of_the_tests_and_that_in_go() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    carried = {path.removeprefix("sidecars/") for path in wheel["only-include"] if path.startswith("sidecars/")}
+    assert carried == {path.parent.name for path in tracked("sidecars/*/sidecar.yaml")} - {"hostile", "tally"}
 
 
 def test_readme_opens_with_the_two_commands_of_one_line_each() -> None:

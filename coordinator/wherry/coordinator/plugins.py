@@ -28,6 +28,8 @@ from wherry.contract.manifest import MANIFEST_NAME, Manifest, ManifestClass
 _log = logging.getLogger(__name__)
 
 PLUGIN_FOLDERS_MAX = 10_000
+# Folders beside the bundled plugins that are none: misbehaves on request, to test the engine.
+UNBUNDLED = frozenset({"hostile"})
 CACHE_FORMAT = "1"
 CACHE_VARIABLE = "WHERRY_CACHE"
 _CONNECTOR = "Connector"
@@ -211,12 +213,20 @@ def cache_folder() -> Path:
 
 
 def bundled_folders() -> list[Path]:
-    """Plugins that come with Wherry: beside the package when installed, at the root of a source checkout."""
+    """Plugins that come with Wherry: beside the package when installed, at the root of a source checkout.
+
+    What only serves tests (`UNBUNDLED`) is left out here, and of the wheel by the list in pyproject.toml; who needs it
+    names its folder in `plugin.path`.
+    """
     package = Path(__file__).resolve()
     # In a wheel `wherry/coordinator/plugins.py` has `wherry/sidecars` two up; in a checkout
     # `coordinator/wherry/coordinator/plugins.py` has `sidecars` four up.
     candidates = (package.parents[1] / "sidecars", package.parents[3] / "sidecars")
-    return [folder for folder in candidates if folder.is_dir()][:1]
+    home = next((folder for folder in candidates if folder.is_dir()), None)
+    if home is None:
+        return []
+    plugins = sorted(path.parent for path in home.glob(f"*/{MANIFEST_NAME}"))
+    return [folder for folder in plugins if folder.name not in UNBUNDLED]
 
 
 def _folders(paths: Iterable[Path], broken: list[BrokenPlugin]) -> list[Path]:

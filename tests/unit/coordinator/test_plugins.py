@@ -193,6 +193,12 @@ def test_the_plugins_of_a_checkout_are_found():
     assert found.resolve("FileStreamSource").manifest.name == "filestream"
 
 
+def test_the_sidecar_that_misbehaves_is_no_plugin_unless_it_is_named():
+    assert PluginRegistry(bundled_folders(), Describer()).find("HostileSource") is None
+    checkout = bundled_folders()[0].parent
+    assert PluginRegistry([checkout / "hostile"], Describer()).find("HostileSource") is not None
+
+
 def test_the_cache_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path / "describe"
