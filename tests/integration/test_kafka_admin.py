@@ -109,12 +109,15 @@ def test_a_broker_that_was_away_is_used_again(own_kafka: EmbeddedKafka, monkeypa
             admin.group_members("before")
     own_kafka.start()
 
+    failures: list[str] = []
+
     def works() -> bool:
         try:
             admin.commit_group("before", {partition: 3})
             return admin.end_offsets([partition]) == {partition: 5}
-        except WherryError:
+        except WherryError as error:
+            failures.append(str(error))
             return False
 
-    assert eventually(works, 20.0)
+    assert eventually(works, 20.0), failures
     assert admin.group_offsets("before") == {partition: 3}

@@ -17,6 +17,9 @@ from wherry.contract.errors import AuthError, ConfigError, ErrorClass, Transient
 from wherry.contract.position import TopicPartition
 
 CALL_TIMEOUT_S: Final = 10.0
+REQUEST_TIMEOUT_S: Final = 3600.0
+"""Never reached: we stop waiting earlier and leave the client. When one of librdkafka's own deadlines passes instead,
+and the broker comes back, its late answer aborts the process (`eonce->refcnt > 0`)."""
 GROUPS_READY_S: Final = 5.0
 GROUPS_RETRY_S: Final = 0.2
 END_OFFSETS_PARTITIONS_MAX: Final = 100_000
@@ -73,7 +76,7 @@ class KafkaAdmin:
 
         NB: such a client never learns of the new ones by itself; it answers with an error for ever, or with -1001.
         """
-        futures = admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
+        futures = admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
         found: dict[TopicPartition, int] = {}
         failure: WherryError | None = None
         stale = False
@@ -105,7 +108,7 @@ class KafkaAdmin:
 
         def ask(admin: Any) -> Any:
             request = [ConsumerGroupTopicPartitions(group)]
-            futures = admin.list_consumer_group_offsets(request, request_timeout=CALL_TIMEOUT_S)
+            futures = admin.list_consumer_group_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         return _offsets(self._group_call(f"read the offsets of group {group}", ask).topic_partitions)
@@ -133,7 +136,7 @@ class KafkaAdmin:
         request = ConsumerGroupTopicPartitions(group, [_native(p, offset) for p, offset in offsets.items()])
 
         def ask(admin: Any) -> None:
-            futures = admin.alter_consumer_group_offsets([request], request_timeout=CALL_TIMEOUT_S)
+            futures = admin.alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
             for native in futures[group].result(CALL_TIMEOUT_S).topic_partitions:
                 if native.error is not None:
                     raise KafkaException(native.error)
@@ -144,7 +147,7 @@ class KafkaAdmin:
         """Hosts of the live members of a group, as Kafka tells them; empty when there is no such group."""
 
         def ask(admin: Any) -> Any:
-            futures = admin.describe_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+            futures = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
@@ -157,7 +160,7 @@ class KafkaAdmin:
         """Forget a group with all its offsets; one that doesn't exist is fine."""
 
         def ask(admin: Any) -> Any:
-            futures = admin.delete_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+            futures = admin.delete_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)
             return futures[group].result(CALL_TIMEOUT_S)
 
         try:
@@ -168,8 +171,8 @@ class KafkaAdmin:
     def _forget(self, client: Any) -> None:
         """Have the next call make a new client.
 
-        NB: one that has seen its broker go away can't be trusted again: some calls fail for ever, and when one has
-        timed out meanwhile, the late answer may abort the whole process. Calls under way hold theirs until they end.
+        NB: one that has seen its broker go away can't be trusted again: some of its calls fail for ever. Calls under
+        way hold theirs until they end.
         """
         with self._lock:
             if self._client is client:
@@ -204,7 +207,7 @@ class KafkaAdmin:
             raise
         except Exception as error:
             failure = _error(what, error)
-            if failure.error_class is ErrorClass.TRANSIENT and not _is_loading(error):
+            if failure.error_class is ErrorClass.TRANSIENT:
                 self._forget(client)
             raise failure from error
 
