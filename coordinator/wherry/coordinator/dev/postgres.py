@@ -16,7 +16,7 @@ from typing import Self
 
 from wherry.coordinator.dev.errors import BinariesMissingError, DevServerError, ServerStartError
 from wherry.coordinator.dev.folders import server_folder
-from wherry.coordinator.dev.ports import LOOPBACK, free_ports, require_free
+from wherry.coordinator.dev.ports import LOOPBACK, accepts_connections, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
 
 READY_TIMEOUT_S = 60.0
@@ -207,12 +207,13 @@ class LocalPostgres:
         )
 
     def _is_ready(self) -> bool:
-        # The server tells its state in the last line of this file; pg_isready isn't part of every build.
+        # The server tells its state in the last line of this file (pg_isready isn't part of every build). A killed one
+        # leaves the file behind, so somebody has to listen too; a new one writes the file before it listens.
         try:
             told = (self._cluster / "postmaster.pid").read_text().split()
         except (FileNotFoundError, PermissionError):
             return False
-        return told[-1:] == ["ready"]
+        return told[-1:] == ["ready"] and accepts_connections(self.port, self.host)
 
     def _run(self, program: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         identity = self._identity
