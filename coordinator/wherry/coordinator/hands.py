@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import Final
 
 import grpc
+from opentelemetry.trace import Span
 
 from wherry.contract import trace
 from wherry.contract.errors import GRPC_CODES, WherryError
@@ -30,6 +32,7 @@ from wherry.coordinator.planner import Planner, failure_of
 from wherry.coordinator.runner import Lanes
 from wherry.coordinator.spark import SparkEngine
 from wherry.coordinator.store import ConfigStore, StatusStore, StoredStatus
+from wherry.coordinator.traces import Traces
 from wherry.coordinator.watcher import Watcher
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,7 @@ class Hands:
     configs: ConfigStore
     statuses: StatusStore
     worker_id: str
+    traces: Traces = field(default_factory=Traces)
 
     def carry_out(self, effect: fx.Effect) -> None:
         """Start carrying out an effect; returns at once."""
@@ -65,6 +69,9 @@ class Hands:
 
     def _in_order(self, connector: str, act: Callable[[], None]) -> None:
         self.lanes.submit((connector, "positions"), act)
+
+    def _span(self, name: str, connector: str) -> AbstractContextManager[Span]:
+        return trace.span(name, parent=self.traces.parent(connector), attributes={"wherry.connector": connector})
 
     def _aside(self, connector: str, act: Callable[[], None]) -> None:
         self.lanes.submit((connector, "plan"), act)
@@ -83,7 +90,7 @@ class Hands:
 
         def plan(positions: list[Position]) -> None:
             try:
-                with trace.span("wherry.plan", attributes={"connector": effect.connector}):
+                with self._span("plan", effect.connector):
                     result = self.planner.plan(effect, positions)
                 self._keep_task_configs(effect.spec, result)
             except Exception as error:
@@ -129,6 +136,7 @@ class Hands:
         def clean_up() -> None:
             self.watcher.forget(effect.connector)
             self.figures.forget(effect.connector)
+            self.traces.forget(effect.connector)
             try:
                 self.planner.on_delete(effect.spec, effect.generation)
                 self.hosts.stop_connector(effect.connector, deadline_s=DELETE_DEADLINE_S)
@@ -143,7 +151,7 @@ class Hands:
     @_do.register
     def _(self, effect: fx.StartLeases) -> None:
         def start() -> None:
-            with trace.span("wherry.lease.start", attributes={"connector": effect.connector}):
+            with self._span("lease.start", effect.connector):
                 specs = [(lease.lease, self._spec_of(effect, lease)) for lease in effect.leases]
             tasks = ",".join(str(lease.task) for lease in effect.leases)
             self.spark.submit(effect.connector, specs, f"{effect.connector}/{tasks}")
@@ -212,7 +220,7 @@ class Hands:
     def _(self, effect: fx.CommitReport) -> None:
         def commit() -> None:
             try:
-                with trace.span("wherry.commit", attributes={"connector": effect.connector, "lease": effect.lease}):
+                with self._span("commit", effect.connector):
                     if effect.tokens:
                         self.planner.commit_tokens(effect)
                     self.keeper.commit(effect.spec, effect.positions)

@@ -183,6 +183,7 @@ class StandardHerder:
         create_only: bool = False,
     ) -> tuple[bool, api.ConnectorInfo]:
         """Create or change a connector; True when it was created."""
+        self._hands.traces.follow(name)
         checked = self._catalog.check({**config, "name": config.get("name") or name})
         old = self._stores.configs.snapshot().connectors.get(name)
         if old is not None and create_only:
@@ -224,6 +225,7 @@ class StandardHerder:
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo | None:
         """Restart the connector; None when both flags are false, else the plan with RESTARTING parts."""
         self._stored(name, f"Unknown connector: {name}")
+        self._hands.traces.follow(name)
         before = self.status(name) if include_tasks or only_failed else None
         self._runner.post(ev.ConnectorRestarted(name, include_tasks, only_failed))
         return None if before is None else _restarting(before, include_tasks, only_failed)
@@ -233,6 +235,7 @@ class StandardHerder:
         stored = self._stored(name, f"Unknown connector: {name}")
         if self._stores.statuses.get(name, task) is None and task >= len(stored.tasks):
             raise api.NotFoundError(f"Unknown task: {name}-{task}")
+        self._hands.traces.follow(name)
         self._runner.post(ev.TaskRestarted(name, task))
 
     # ---- states --------------------------------------------------------------------------------------------------
@@ -396,6 +399,7 @@ class StandardHerder:
 
     def _want(self, name: str, target: api.TargetState) -> None:
         self._stored(name, f"Unknown connector {name}")
+        self._hands.traces.follow(name)
         self._stores.configs.put_target_state(name, target)
         self._runner.post(ev.TargetSet(name, target))
 

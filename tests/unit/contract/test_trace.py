@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 
 import pytest
 from opentelemetry import trace as otel
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags
 
+from wherry.connector.v1 import sink_pb2
 from wherry.contract import trace
 from wherry.contract.telemetry import wanted_exporter
 
@@ -88,3 +90,61 @@ def test_the_console_exporter_prints_spans_and_nothing_is_loaded_without_it() ->
     assert "55" in on.stdout
     assert '"name": "work"' in on.stdout
     assert '"service.name": "mine"' in on.stdout
+
+
+@pytest.mark.parametrize(
+    "modules", ["wherry.worker.daemon, wherry.worker.lease, wherry.worker.host.server", "wherry.sdk, wherry.sdk.server"]
+)
+def test_workers_and_sidecars_load_no_sdk_unless_traces_are_asked_for(modules: str) -> None:
+    """In a process of its own, because other tests of this one may have loaded it."""
+    code = (
+        f"import sys, {modules}\n"
+        "from wherry.contract import telemetry\n"
+        "telemetry.setup('x')()\n"
+        "telemetry.flush()\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_a_collector_that_is_away_holds_up_no_end() -> None:
+    """Without a limit the exporter tries for 10 s and more."""
+    code = (
+        "import time; from wherry.contract import telemetry, trace\n"
+        "stop = telemetry.setup('mine')\n"
+        "with trace.span('work'): pass\n"
+        "begun = time.monotonic(); telemetry.flush(0.2); stop()\n"
+        "print(time.monotonic() - begun < telemetry.FLUSH_TIMEOUT_S + 1.5)\n"
+        "import os, sys; sys.stdout.flush(); os._exit(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout == "True\n"
+
+
+def test_a_span_of_a_call_is_named_by_service_and_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, dict[str, object]]] = []
+
+    def span(name: str, **given: object) -> object:
+        seen.append((name, dict(given["attributes"])))  # type: ignore[call-overload]
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(trace, "span", span)
+    trace.rpc_span(sink_pb2.SinkServiceAlterOffsetsRequest.DESCRIPTOR, SpanKind.CLIENT)
+    service = "wherry.connector.v1.SinkService"
+    attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": "AlterOffsets"}
+    assert seen == [(f"{service}/AlterOffsets", attributes)]

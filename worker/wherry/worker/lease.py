@@ -32,6 +32,8 @@ from wherry.worker.signals import Assignment, EndReason, Phase, Signals
 
 SPLIT_WAIT_S: Final = 0.5
 TRACE_CHARACTERS_MAX: Final = 16_000
+# How long the end of a lease waits for a collector of traces.
+TRACES_FLUSH_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -52,9 +54,7 @@ def run(spec_bytes: bytes) -> dict[str, Any]:
         orphans.end_with_parent()
         spec.ParseFromString(spec_bytes)
         _set_up_tracing()
-        attributes = {"wherry.connector": spec.connector, "wherry.lease": spec.lease_id}
-        with trace.span("lease", parent=spec.traceparent, attributes=attributes):
-            outcome, told = _run(spec, attempt_number())
+        outcome, told = _run(spec, attempt_number())
     except BaseException as error:
         outcome = _failure(error)
     return {
@@ -222,12 +222,14 @@ def _run(spec: lease_pb2.LeaseSpec, attempt: int) -> tuple[Outcome, bool]:
             grant = coordinator.open_lease()
         except FencedError as error:
             return Outcome(EndReason.FENCED, ErrorClass.FENCED, str(error)), False
-        return _follow(coordinator, grant, f"{spec.lease_id}/{attempt}")
+        return _follow(coordinator, grant, spec, f"{spec.lease_id}/{attempt}")
     finally:
         coordinator.close()
 
 
-def _follow(coordinator: control.Coordinator, grant: lease_pb2.OpenLeaseResponse, holder: str) -> tuple[Outcome, bool]:
+def _follow(
+    coordinator: control.Coordinator, grant: lease_pb2.OpenLeaseResponse, spec: lease_pb2.LeaseSpec, holder: str
+) -> tuple[Outcome, bool]:
     first = None
     if grant.split and grant.HasField("work"):
         first = Assignment(from_proto.work(grant.work), from_proto.positions(grant.positions))
@@ -241,9 +243,14 @@ def _follow(coordinator: control.Coordinator, grant: lease_pb2.OpenLeaseResponse
     sidecars = Sidecars(grant.host_endpoint, holder)
     progress.start()
     try:
-        outcome = Lease(grant, signals, progress, sidecars).run()
+        attributes = {"wherry.connector": spec.connector, "wherry.lease": spec.lease_id}
+        with trace.span("lease", parent=spec.traceparent, attributes=attributes):
+            outcome = Lease(grant, signals, progress, sidecars).run()
     except Exception as error:
         outcome = _failure(error)
+    if trace.enabled():
+        # Before the coordinator knows: when its last lease has ended it ends this process.
+        telemetry.flush(TRACES_FLUSH_S)
     ended = lease_pb2.LeaseEnded(
         reason=int(outcome.reason),  # type: ignore[arg-type]  # the enums share their numbers
         error_class=int(outcome.error_class or 0),  # type: ignore[arg-type]

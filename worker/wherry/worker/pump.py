@@ -18,7 +18,10 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
+
+from opentelemetry.trace import Span, SpanKind
 
 from wherry.contract import trace
 from wherry.contract.batch import Batch
@@ -143,12 +146,28 @@ class _Pump:
         self._bytes_since_rest += size
         self._idleness.busy()
         if self._tracing:
-            attributes = {"wherry.rows": batch.num_rows, "wherry.bytes": size}
-            with trace.span("batch", parent=batch.traceparent, attributes=attributes):
+            with self._span(batch, size):
                 self._forward(dataclasses.replace(batch, traceparent=trace.current_traceparent()))
         else:
             self._forward(batch)
         return True
+
+    def _span(self, batch: Batch, size: int) -> AbstractContextManager[Span]:
+        sends = self._pipeline.work is not None
+        topic = batch.constants.topic
+        operation = "send" if sends else "process"
+        attributes: dict[str, str | int | float | bool] = {
+            "messaging.system": "kafka",
+            "messaging.operation.type": operation,
+            "messaging.operation.name": operation,
+            "messaging.batch.message_count": batch.num_rows,
+            "wherry.bytes": size,
+        }
+        if topic:
+            attributes["messaging.destination.name"] = topic
+        kind = SpanKind.PRODUCER if sends else SpanKind.CONSUMER
+        name = f"{operation} {topic}" if topic else operation
+        return trace.span(name, parent=batch.traceparent, kind=kind, attributes=attributes)
 
     def _forward(self, batch: Batch) -> None:
         for error in batch.row_errors:

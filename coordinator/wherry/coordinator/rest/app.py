@@ -101,6 +101,7 @@ class App:
             path=match.path,
             query=parse_query(request.scope["query_string"].decode("latin-1")),
             body=body,
+            traceparent=request.headers.get(trace.METADATA_KEY, ""),
             base_url=f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}",
         )
         if self._limiter is None:
@@ -115,9 +116,12 @@ class App:
 def _traced(route: Route, call: Call) -> Response:
     attributes = {"http.request.method": route.method, "http.route": route.path}
     if "connector" in call.path:
-        attributes["connect.connector.name"] = call.path["connector"]
-    with trace.span(f"{route.method} {route.path}", kind=SpanKind.SERVER, attributes=attributes):
-        return route.handler(call)
+        attributes["wherry.connector"] = call.path["connector"]
+    name = f"{route.method} {route.path}"
+    with trace.span(name, parent=call.traceparent, kind=SpanKind.SERVER, attributes=attributes) as span:
+        response = route.handler(call)
+        span.set_attribute("http.response.status_code", response.status_code)
+        return response
 
 
 async def _read_body(request: Request) -> bytes:

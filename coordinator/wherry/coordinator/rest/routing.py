@@ -32,6 +32,7 @@ class Call:
         query: Values of the query, by name.
         body: The body; empty when there is none.
         base_url: Scheme, host and port as the client wrote them.
+        traceparent: The client's trace context; empty when it sends none.
     """
 
     herder: Herder
@@ -39,6 +40,7 @@ class Call:
     query: Mapping[str, list[str]]
     body: bytes
     base_url: str
+    traceparent: str = ""
 
     @property
     def name(self) -> str:

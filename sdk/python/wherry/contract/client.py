@@ -438,7 +438,7 @@ class SidecarClient:
         name = type(request).__name__.removesuffix("Request")
         if not trace.enabled():
             return self._invoke(method, request, timeout_s, name, [])
-        with trace.span(f"sidecar {name}", kind=SpanKind.CLIENT, attributes={"rpc.method": name}):
+        with trace.rpc_span(request.DESCRIPTOR, SpanKind.CLIENT):
             return self._invoke(method, request, timeout_s, name, trace.metadata())
 
     def _invoke(self, method: Any, request: Any, timeout_s: float, name: str, metadata: list[tuple[str, str]]) -> Any:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+
+FLUSH_TIMEOUT_S: Final = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +52,22 @@ def setup(service_name: str, attributes: Mapping[str, str] | None = None) -> Cal
         return _nothing
 
 
+def flush(timeout_s: float = FLUSH_TIMEOUT_S) -> None:
+    """Sends the spans that have ended, as far as time allows: for a process that is about to be ended or to rest."""
+    from opentelemetry import trace
+
+    force = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if force is not None:
+        _within(timeout_s, force)
+
+
+def _within(timeout_s: float, call: Callable[[], object]) -> None:
+    """Runs a call for so long at most: exporters heed no deadline while their collector is away."""
+    thread = threading.Thread(target=call, name="flush traces", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+
+
 def _nothing() -> None:
     pass
 
@@ -73,4 +92,4 @@ def _install(exporter: str, service_name: str, attributes: Mapping[str, str]) ->
         return _nothing
     provider.add_span_processor(BatchSpanProcessor(sink))
     trace.set_tracer_provider(provider)
-    return provider.shutdown
+    return lambda: _within(FLUSH_TIMEOUT_S, provider.shutdown)

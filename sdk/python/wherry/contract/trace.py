@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
@@ -78,6 +78,38 @@ def span(
         except Exception as error:
             running.set_status(Status(StatusCode.ERROR, str(error)[:256]))
             raise
+
+
+def started(
+    name: str,
+    *,
+    parent: str = "",
+    kind: SpanKind = SpanKind.INTERNAL,
+    attributes: Mapping[str, str | int | float | bool] | None = None,
+) -> Span:
+    """Returns a span that is current nowhere; the caller ends it. For work that changes threads, such as a stream's."""
+    return tracer("wherry").start_span(name, context_of(parent), kind, attributes)
+
+
+def rpc_attributes(service: str, method: str) -> dict[str, str | int | float | bool]:
+    """Returns the attributes that OpenTelemetry's conventions ask of a span of a gRPC call."""
+    return {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
+
+
+def rpc_span(request: Any, kind: SpanKind, parent: str = "") -> AbstractContextManager[Span]:
+    """Runs a block inside the span of a gRPC call.
+
+    Args:
+        request: Descriptor of the call's request message; each call has one of its own.
+        kind: Client or server.
+        parent: traceparent of its parent; empty means the current span.
+    """
+    for service in request.file.services_by_name.values():
+        for method in service.methods:
+            if method.input_type.full_name == request.full_name:
+                attributes = rpc_attributes(service.full_name, method.name)
+                return span(f"{service.full_name}/{method.name}", parent=parent, kind=kind, attributes=attributes)
+    return span(request.full_name, parent=parent, kind=kind)
 
 
 def metadata(traceparent: str = "") -> list[tuple[str, str]]:

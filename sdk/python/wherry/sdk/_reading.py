@@ -17,9 +17,11 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
+from opentelemetry.trace import Span, SpanKind
+
 from wherry.connector.v1 import common_pb2, source_pb2
 from wherry.contract import batch as contract
-from wherry.contract import from_proto
+from wherry.contract import from_proto, trace
 from wherry.contract.batch import Mark as ContractMark
 from wherry.contract.batch import RowError
 from wherry.contract.errors import ConnectorBugError, RecordRejectedError, TransientError
@@ -87,6 +89,8 @@ class Reading:
         self._queries: deque[source_pb2.ReadResponse] = deque()
         self._caught_up = False
         self._sent_at = 0.0
+        self._parent = opening.traceparent
+        self._tracing = trace.enabled()
         work = from_proto.work(opening.work)
         self._work = to_author(work, split=opening.split, task=opening.task, frame_bytes_target=self._target)
         self._offsets = Offsets(from_proto.positions(opening.positions), self._query if work.partitions else None)
@@ -266,11 +270,19 @@ class Reading:
                 yield from self._await_credit()
                 if self._gone or self._abandoned:
                     return
-                frames = self._writer.wire(batch)
+                span = self._span(batch.num_rows) if self._tracing else None
+                frames = self._writer.wire(batch if span is None else _within(span, batch))
                 self._credit_frames -= 1
                 self._credit_bytes -= sum(frame.body.size for frame in frames if frame.header.row_count)
                 self._sent_at = time.monotonic()
                 yield from frames
+                if span is not None:
+                    span.end()
+
+    def _span(self, rows: int) -> Span:
+        attributes = trace.rpc_attributes("wherry.connector.v1.SourceService", "Read")
+        attributes["messaging.batch.message_count"] = rows
+        return trace.started("read batch", parent=self._parent, kind=SpanKind.SERVER, attributes=attributes)
 
     def _await_credit(self) -> Iterator[source_pb2.ReadResponse]:
         while (self._credit_frames <= 0 or self._credit_bytes <= 0) and not self._gone:
@@ -388,6 +400,12 @@ def _with_extras(
         out.append(contract.Batch(batch.records, batch.constants, tuple(both), mine_errors, batch.traceparent))
         start = end
     return out
+
+
+def _within(span: Span, batch: contract.Batch) -> contract.Batch:
+    """Lets what becomes of a batch belong to a span."""
+    parent = trace.traceparent_of(span)
+    return contract.Batch(batch.records, batch.constants, batch.marks, batch.row_errors, parent)
 
 
 def _too_large(batch: contract.Batch, bytes_max: int) -> contract.Batch:

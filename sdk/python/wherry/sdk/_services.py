@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import grpc
+from opentelemetry.trace import SpanKind
 
 from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2
-from wherry.contract import from_proto, rpc, to_proto, wire
+from wherry.contract import from_proto, rpc, to_proto, trace, wire
 from wherry.contract.config import ConfigType
 from wherry.contract.description import Role, SinkClass
 from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, WherryError
@@ -409,7 +410,11 @@ def _service(name: str, methods: Mapping[str, grpc.RpcMethodHandler]) -> grpc.Ge
 
 def _unary(method: Callable[[Any], Any], request_type: Any) -> grpc.RpcMethodHandler:
     def handle(request: Any, context: grpc.ServicerContext) -> Any:
-        return _guarded(context, lambda: method(request))
+        if not trace.enabled():
+            return _guarded(context, lambda: method(request))
+        parent = trace.traceparent_in(context.invocation_metadata())
+        with trace.rpc_span(request_type.DESCRIPTOR, SpanKind.SERVER, parent):
+            return _guarded(context, lambda: method(request))
 
     return grpc.unary_unary_rpc_method_handler(
         handle,

@@ -17,8 +17,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from opentelemetry.trace import SpanKind
+
 from wherry.connector.v1 import common_pb2, sink_pb2
-from wherry.contract import to_proto
+from wherry.contract import to_proto, trace
 from wherry.contract.batch import RowError
 from wherry.contract.errors import ConnectorBugError, TransientError
 from wherry.contract.frame import Encoding, FrameReader, ProtocolError
@@ -32,6 +34,7 @@ from wherry.sdk.sink import Account, Flushed, Sink, SinkTask
 # Messages waiting between the threads, beyond the frames that credit allows.
 QUEUE_MAX: Final = 1024
 _END: Final = object()
+_NO_SPAN: Final = contextlib.nullcontext()
 
 
 class Writing:
@@ -51,6 +54,7 @@ class Writing:
         self._frames_taken = 0
         self._frames_acked = 0
         self._frames_max = limits.frames_unacked_max
+        self._tracing = trace.enabled()
         sink.tell = self._tell
 
     def run(self, requests: Iterator[sink_pb2.WriteRequest | WireFrame]) -> Iterator[sink_pb2.WriteResponse]:
@@ -165,7 +169,8 @@ class Writing:
     def _write(self, seq: int, batch: Batch) -> None:
         sink = self._sink
         sink.batch_seq = seq
-        errors = sink.write_batch(batch) or []
+        with self._span(batch) if self._tracing and batch.num_rows else _NO_SPAN:
+            errors = sink.write_batch(batch) or []
         if not batch.num_rows:
             return
         _check_rows(errors, batch.num_rows)
@@ -174,6 +179,12 @@ class Writing:
         self._frames_acked += 1
         ack = sink_pb2.FrameAck(seq=seq, row_errors=map(to_proto.row_error, errors))
         self._outgoing.put(sink_pb2.WriteResponse(ack=ack))
+
+    def _span(self, batch: Batch) -> contextlib.AbstractContextManager[Any]:
+        attributes = trace.rpc_attributes("wherry.connector.v1.SinkService", "Write")
+        attributes["messaging.batch.message_count"] = batch.num_rows
+        parent = batch.traceparent or self._opening.traceparent
+        return trace.span("write batch", parent=parent, kind=SpanKind.SERVER, attributes=attributes)
 
     def _flush(self, flush: sink_pb2.Flush) -> None:
         result = self._sink.flush(flush.final)

@@ -149,7 +149,20 @@ def test_an_installed_engine_installs_itself_again(
             return json.dumps(direct_url) if direct_url else None
 
     monkeypatch.setattr(engine.importlib.metadata, "distribution", lambda name: Distribution())
+    monkeypatch.setattr(engine, "exports_traces", lambda: False)
     assert engine.engine_source().arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("requirement", "argument"),
+    [
+        ("wherry==9.9", "wherry[otlp]==9.9"),
+        ("wherry @ file:///w.whl", "wherry[otlp] @ file:///w.whl"),
+        ("/src/wherry", "/src/wherry[otlp]"),
+    ],
+)
+def test_an_engine_that_exports_traces_has_its_sidecars_do_so(requirement: str, argument: str) -> None:
+    assert engine.EngineSource(requirement, extras=("otlp",)).arguments == [argument]
 
 
 def _missing(name: str) -> None:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Ctrl-C in a terminal reaches us too, but the coordinator needs the sidecars to drain its leases.
     signal.signal(signal.SIGINT, signal.SIG_IGN if options.parent_pid else lambda *_: over.set())
     try:
-        telemetry.setup("wherry-host")
+        flush = telemetry.setup("wherry-host")
         server = HostServer(options.socket.absolute())
     except WherryError as error:
         sys.stderr.write(f"the sidecar host cannot start: {error}\n")
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.loop.watch(options.parent_pid, end_as_orphan)
     over.wait()
     server.close()
+    flush()
     if orphaned.is_set() and options.remove is not None:
         _remove(options.remove)
     return 0

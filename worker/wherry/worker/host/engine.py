@@ -6,6 +6,7 @@ Three cases: installed from an index (the same version from there), installed fr
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from urllib.request import url2pathname
 import wherry.contract
 
 DISTRIBUTION = "wherry"
+EXPORTER = "opentelemetry-exporter-otlp-proto-grpc"
 _TREE_MARK = "pyproject.toml"
 
 
@@ -26,19 +28,38 @@ class EngineSource:
     Attributes:
         requirement: What uv is told to install.
         editable: Whether it is a source tree whose changes are to be seen at once.
+        extras: What comes with it.
     """
 
     requirement: str
     editable: bool = False
+    extras: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
         """Arguments of `uv pip install`."""
-        return ["--editable", self.requirement] if self.editable else [self.requirement]
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        # A requirement starts with the name of what it requires; anything else is a directory.
+        name = DISTRIBUTION if self.requirement.startswith(DISTRIBUTION) else self.requirement
+        requirement = f"{name}{extras}{self.requirement.removeprefix(name)}"
+        return ["--editable", requirement] if self.editable else [requirement]
 
 
 def engine_source() -> EngineSource:
-    """Return where this Wherry comes from."""
+    """Return where this Wherry comes from, with the extras that a sidecar needs as well."""
+    return dataclasses.replace(_source(), extras=("otlp",) if exports_traces() else ())
+
+
+def exports_traces() -> bool:
+    """Whether this Wherry can export traces; its sidecars then can, too, so that a trace doesn't end at them."""
+    try:
+        importlib.metadata.distribution(EXPORTER)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _source() -> EngineSource:
     try:
         distribution = importlib.metadata.distribution(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:

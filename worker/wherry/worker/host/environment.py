@@ -143,7 +143,7 @@ def environment_directory(manifest: Manifest) -> Path:
         sys.base_prefix,
     ]
     source = engine.engine_source()
-    parts += [source.requirement, str(source.editable)]
+    parts += [source.requirement, str(source.editable), *source.extras]
     for part in parts:
         digest.update(part.encode() + b"\0")
     inputs = [project / "pyproject.toml", project / "uv.lock"]
