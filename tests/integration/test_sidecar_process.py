@@ -24,6 +24,13 @@ COUNTER = ROOT / "sdk" / "python" / "examples" / "counter.py"
 WAIT_S = 30.0
 PSS_BYTES_MAX = 60 << 20
 
+# A plugin's own environment has no numpy, which pyarrow loads wherever it finds it; the engine's has.
+AS_IN_ITS_OWN_ENVIRONMENT = """
+import runpy, sys
+sys.modules["numpy"] = None
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
 STUCK = """
 import time
 from wherry.sdk import Config, Source, serve
@@ -54,7 +61,8 @@ def socket(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sidecar(socket: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, str(COUNTER)], env=environment(WHERRY_ENDPOINT=f"unix://{socket}"))
+    command = [sys.executable, "-c", AS_IN_ITS_OWN_ENVIRONMENT, str(COUNTER)]
+    process = subprocess.Popen(command, env=environment(WHERRY_ENDPOINT=f"unix://{socket}"))
     try:
         with SidecarClient(f"unix://{socket}") as client:
             wait_for(lambda: socket.exists() and client.healthy(deadline_s=1.0))

@@ -257,7 +257,7 @@ LIFE: tuple[Step, ...] = (
     *_shown(SINK, "running"),
     Ask("task status", "GET", f"/connectors/{SOURCE}/tasks/0/status"),
     Ask("status of no task", "GET", f"/connectors/{SOURCE}/tasks/7/status"),
-    Ask("slash: list", "GET", "/connectors/"),
+    Ask("slash: list", "GET", "/connectors/", only=sorted),
     Ask("slash: connector", "GET", f"/connectors/{SINK}/"),
     Ask("slash: status", "GET", f"/connectors/{SINK}/status/"),
     Ask("slash: plugins", "GET", "/connector-plugins/", only=_file_stream),
