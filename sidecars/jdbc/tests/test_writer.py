@@ -199,3 +199,16 @@ def test_an_older_generation_can_write_nothing_any_more(database: Database) -> N
     with pytest.raises(FencedError):
         positions(database, 1).claim([PARTITION])
     assert rows(database) == [(1,)]
+
+
+def test_a_stream_whose_partitions_another_has_claimed_can_write_nothing_any_more(database: Database) -> None:
+    """A worker dies while its rows are on their way; the one that takes its place has the same generation."""
+    left = positions(database, 1)
+    left.claim([PARTITION])
+    writer(database, positions=left).write(batch([{"id": 1}], end=1))
+    taking = positions(database, 1)
+    assert taking.claim([PARTITION]) == [kafka_position("orders", 0, 1)]
+    with pytest.raises(FencedError):
+        writer(database, positions=left).write(batch([{"id": 2}], end=2))
+    writer(database, positions=taking).write(batch([{"id": 2}], end=2))
+    assert rows(database) == [(1,), (2,)]

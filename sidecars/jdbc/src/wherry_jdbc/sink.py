@@ -88,6 +88,10 @@ class _JdbcSink(Sink[Any]):
 
     def write_batch(self, batch: Batch) -> list[RowError]:
         """Writes a batch in one transaction; rows that are in the database already are left out."""
+        if self._positions is not None:
+            new = self._positions.unclaimed(mark.position.partition for mark in batch.marks)
+            if new:
+                self._written |= {position.partition: position for position in self._positions.claim(new)}
         fresh, start = self._unwritten(batch)
         if start:
             self.filtered(start)
