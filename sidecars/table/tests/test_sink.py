@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from wherry.contract.batch import Constants, Mark
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, FencedError
 from wherry.contract.position import kafka_position
 from wherry.sdk import JSON_TYPE, Batch, Context, SinkTask
 from wherry_table.sink import TableConfig, TableSink
@@ -103,5 +103,20 @@ def test_rows_that_were_not_flushed_leave_nothing_behind(tmp_path: Path) -> None
     sink.write_batch(json_batch('{"i":2}', end=2))
     sink.close()
     assert rows(tmp_path / "a.duckdb") == [(1,)]
-    _, stored = opened(tmp_path / "a.duckdb")
+    sink, stored = opened(tmp_path / "a.duckdb")
+    sink.close()
     assert stored == [kafka_position("orders", 0, 1)]
+
+
+def test_a_stream_that_a_dead_worker_left_behind_can_write_nothing_any_more(tmp_path: Path) -> None:
+    left, _ = opened(tmp_path / "a.duckdb")
+    left.write_batch(json_batch('{"i":1}', end=1))
+    taking, stored = opened(tmp_path / "a.duckdb")
+    assert stored == []
+    with pytest.raises(FencedError):
+        left.flush(False)
+    taking.write_batch(json_batch('{"i":1}', end=1))
+    taking.flush(True)
+    left.close()
+    taking.close()
+    assert rows(tmp_path / "a.duckdb") == [(1,)]

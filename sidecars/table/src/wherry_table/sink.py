@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import RowError
 from wherry.contract.description import SinkClass
-from wherry.contract.errors import ConnectorBugError
+from wherry.contract.errors import ConnectorBugError, FencedError
 from wherry.contract.position import Position, compact_json
 from wherry.sdk import Batch, Config, Sink, SinkTask, key
 from wherry_table.files import POSITIONS, TableFile, open_file, quoted
@@ -40,6 +40,8 @@ class _Shared:
         self.lock = threading.Lock()
         self.file: TableFile | None = None
         self.users = 0
+        self.holders: dict[str, object] = {}
+        """Who writes a partition: the stream opened last. One that a dead worker left behind may be there still."""
 
 
 _shared = _Shared()
@@ -77,7 +79,8 @@ class TableSink(Sink[TableConfig]):
             stored = _shared.file.execute(
                 f"SELECT partition, position FROM {POSITIONS} WHERE pipeline = ?", (self._pipeline,)
             )
-        mine = {compact_json(partition) for partition in task.partitions}
+            mine = {compact_json(partition) for partition in task.partitions}
+            _shared.holders |= dict.fromkeys(mine, self)
         return [Position(partition, position) for partition, position in stored if partition in mine]
 
     def write_batch(self, batch: Batch) -> list[RowError]:
@@ -104,6 +107,7 @@ class TableSink(Sink[TableConfig]):
             return
         with _shared.lock:
             file = self._file()
+            self._require_held(self._reached)
             with file.transaction():
                 for table, rows in self._gathered:
                     self._insert(file, table, rows)
@@ -113,6 +117,10 @@ class TableSink(Sink[TableConfig]):
                         (self._pipeline, position.partition, position.offset),
                     )
         self._gathered, self._gathered_bytes, self._reached = [], 0, {}
+
+    def _require_held(self, partitions: Iterable[str]) -> None:
+        if lost := [p for p in partitions if _shared.holders.setdefault(p, self) is not self]:
+            raise FencedError(f"A newer stream writes {lost[0]} of {self._pipeline}.")
 
     def close(self) -> None:
         """The last task closes the file, so that others can read it."""
