@@ -5,6 +5,9 @@ from __future__ import annotations
 RECOVERY_S = 3.0
 """Promised: from the death of a sidecar or a worker to the next record at the destination."""
 
+UNDER_WAY_S = 1.0
+"""How long after a fault records may still arrive that had been under way when it came."""
+
 STOP_S = 5.0
 """Promised: from SIGTERM to a clean end."""
 

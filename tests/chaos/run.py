@@ -134,10 +134,10 @@ class Run:
                 assert not (flow.exactly_once and verdict.duplicates), f"{flow.name} promises exactly once: {verdict}"
         return judged
 
-    def recovery_s(self, watched: Watched, window_s: float = limits.RECOVERY_S) -> float:
+    def recovery_s(self, watched: Watched) -> float:
         """Return, and print, how long a flow took from its fault to the next record at its destination."""
         assert watched.fault_at is not None
-        seconds = recovery_s(watched.progress, watched.fault_at, watched.fault_at + window_s)
+        seconds = recovery_s(watched.progress, watched.fault_at, watched.fault_at + limits.UNDER_WAY_S)
         print(f"{watched.flow.name}: records again {seconds:.2f} s after the fault")
         return seconds
 
