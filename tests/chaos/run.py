@@ -14,6 +14,7 @@ from tests.chaos.flows import Flow, totals
 from tests.chaos.verdict import Verdict, judge, recovery_s, summary
 from tests.support.rest import NoAnswerError
 from tests.support.standalone import Standalone
+from tests.support.waiting import eventually
 
 SLICES_PER_S = 20
 
@@ -86,6 +87,13 @@ class Run:
         self.note_committed(watched)
         inject()
         watched.fault_at = time.monotonic()
+
+    def start_again(self) -> None:
+        """Start the system on the same files and wait until it knows its connectors; REST answers before that."""
+        self.system.start()
+        wanted = {watched.flow.name for watched in self.watched}
+        known = eventually(lambda: wanted <= set(self.system.rest.get("/connectors")), limits.FIRST_RECORD_S)
+        assert known, f"only {self.system.rest.get('/connectors')} are there after {limits.FIRST_RECORD_S:.0f} s"
 
     def note_committed(self, *several: Watched) -> None:
         """Note what is committed now: none of it may come again."""

@@ -43,7 +43,7 @@ def test_after_a_sigterm_everything_goes_on_without_a_duplicate(kafka: EmbeddedK
     with new_run(kafka) as run:
         _wait_for_moment(run)
         stop_cleanly(run.system)
-        run.system.start()
+        run.start_again()
         run.finish()
         verdicts = run.judge()
         stop_cleanly(run.system)
@@ -61,7 +61,7 @@ def test_a_killed_coordinator_takes_everything_along_and_goes_on_when_started_ag
         begun = time.monotonic()
         wait_for_orphans(run.system)
         print(f"all its processes have ended {time.monotonic() - begun:.2f} s after the coordinator")
-        run.system.start()
+        run.start_again()
         run.finish()
         run.judge()
         # What the killed one could not remove must be gone at the latest when the next one ends.
