@@ -5,6 +5,7 @@ Everything lives in one folder and ends with the process.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import signal
 import subprocess
@@ -29,6 +30,7 @@ STOP_TIMEOUT_S = 15.0
 REQUEST_TIMEOUT_S = 30.0
 POLL_S = 0.2
 LOG_LINES_SHOWN = 15
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 class Connector(TypedDict):
@@ -152,6 +154,7 @@ def wherry(folder: Path, bootstrap: str, rest_port: int | None) -> Iterator[Stag
             stdout=log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            preexec_fn=_end_with_parent,
         )
     try:
         _wait_for_rest(stage, process)
@@ -163,6 +166,11 @@ def wherry(folder: Path, bootstrap: str, rest_port: int | None) -> Iterator[Stag
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _end_with_parent() -> None:
+    """Has the kernel end this process when the demonstration is killed. Runs between fork and exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait_for_rest(stage: Stage, process: subprocess.Popen[bytes]) -> None:
