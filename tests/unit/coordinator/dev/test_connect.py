@@ -11,14 +11,14 @@ from wherry.coordinator.dev.errors import ServerStartError
 
 
 def test_a_distributed_worker_keeps_its_state_in_single_replicas() -> None:
-    settings = worker_settings("distributed", "kafka:9092", Path("/work"))
+    settings = worker_settings("distributed", "kafka:9092", Path("/srv"))
     assert settings["group.id"] == "connect-cluster"
     assert {settings[f"{topic}.storage.replication.factor"] for topic in ("config", "offset", "status")} == {"1"}
 
 
 def test_a_standalone_worker_keeps_its_offsets_in_its_folder() -> None:
-    settings = worker_settings("standalone", "kafka:9092", Path("/work"))
-    assert settings["offset.storage.file.filename"] == "/work/connect.offsets"
+    settings = worker_settings("standalone", "kafka:9092", Path("/srv"))
+    assert settings["offset.storage.file.filename"] == "/srv/connect.offsets"
     assert "group.id" not in settings
 
 
