@@ -87,16 +87,10 @@ def rows_of(batch: Batch, settings: Settings, known: Callable[[], Sequence[Colum
     columns = key | {name: array for name, array in fields.items() if name not in key}
     if no_schema:
         columns = _typed(columns, {c.name: c for c in known()})
-    nullable = value is None or batch_is_nullable(value.type)
-    schema = pa.schema([pa.field(n, a.type, nullable(n) if callable(nullable) else True) for n, a in columns.items()])
+    required = set() if value is None else {field.name for field in value.type if not field.nullable}
+    schema = pa.schema([pa.field(name, array.type, name not in required) for name, array in columns.items()])
     records = pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
     return Rows(records, tuple(key), gone, range(batch.num_rows))
-
-
-def batch_is_nullable(struct: pa.StructType) -> Callable[[str], bool]:
-    """Tells of a field by name whether the schema lets it be null; unknown names may."""
-    required = {field.name for field in struct if not field.nullable}
-    return lambda name: name not in required
 
 
 def cast(rows: Rows, columns: Sequence[Column]) -> pa.RecordBatch:

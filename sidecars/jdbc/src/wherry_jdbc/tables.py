@@ -71,10 +71,9 @@ def table_name(topic: str, settings: Settings) -> TableName:
     if settings.fold_case:
         text = text.lower()
     schema, dot, table = text.partition(".")
-    name = (schema, table) if dot and schema and table else (None, text)
-    return (
-        TableName(name[0], _unquoted(name[1])) if name[0] is None else TableName(_unquoted(name[0]), _unquoted(name[1]))
-    )
+    if dot and schema and table:
+        return TableName(_unquoted(schema), _unquoted(table))
+    return TableName(None, _unquoted(text))
 
 
 def column_name(field: str, settings: Settings) -> str:

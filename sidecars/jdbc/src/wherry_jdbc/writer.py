@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import Batch, RowError
-from wherry.contract.errors import ErrorClass, RecordRejectedError, SchemaError, WherryError
+from wherry.contract.errors import ErrorClass, RecordRejectedError, SchemaError
 from wherry_jdbc import tables
 from wherry_jdbc.database import Database, RowsRefusedError
 from wherry_jdbc.positions import PositionTable
@@ -187,11 +187,6 @@ class TableWriter:
         self._database.execute(statement)
         self._known.pop(name, None)
         return statement
-
-
-def reject_all(batch: Batch, error: WherryError) -> list[RowError]:
-    """Every row of a batch with the same error."""
-    return [RowError(i, error.error_class, error.reason, message=str(error)) for i in range(batch.num_rows)]
 
 
 def _by_topic(batch: Batch, rows_max: int) -> Iterator[tuple[str, int, Batch]]:

@@ -194,7 +194,7 @@ def read_avro(path: Path, part: Range) -> Iterator[pa.RecordBatch]:
     try:
         with path.open("rb") as file:
             header = fastavro.reader(file)
-            header_bytes, marker = _avro_header(path, file.tell(), header)
+            header_bytes, marker = _avro_header(path, file.tell())
             start = len(header_bytes) if part.start == 0 else _after_marker(file, part.start, marker)
             if start is None:
                 return
@@ -279,7 +279,7 @@ class _Joined(io.RawIOBase):
         return self._at
 
 
-def _avro_header(path: Path, after_header: int, reader: Any) -> tuple[bytes, bytes]:
+def _avro_header(path: Path, after_header: int) -> tuple[bytes, bytes]:
     with path.open("rb") as file:
         data = file.read(after_header)
     return data, data[-16:]
