@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from wherry.coordinator.dev.errors import ServerStartError
+from wherry.coordinator.dev.keeper import PR_SET_PDEATHSIG
 from wherry.coordinator.dev.ports import free_ports
 
 TOPIC = "demo"
@@ -30,7 +31,6 @@ STOP_TIMEOUT_S = 15.0
 REQUEST_TIMEOUT_S = 30.0
 POLL_S = 0.2
 LOG_LINES_SHOWN = 15
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 class Connector(TypedDict):
