@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from wherry.contract.batch import JSON_TYPE, Batch, Constants, Mark
+from wherry.contract.batch import JSON_TYPE, Batch, Constants
 from wherry.contract.errors import FencedError, SchemaError
 from wherry.contract.position import kafka_position
 from wherry_jdbc.database import Database
@@ -45,14 +45,11 @@ def settings(**changes: Any) -> Settings:
     return replace(PLAIN, **changes)
 
 
-def batch(
-    values: list[Any], keys: list[Any] | None = None, *, topic: str = "orders", schema: Any = None, end: int = 0
-) -> Batch:
+def batch(values: list[Any], keys: list[Any] | None = None, *, topic: str = "orders", schema: Any = None) -> Batch:
     columns = {"value": pa.array(values, schema)}
     if keys is not None:
         columns["key"] = pa.array(keys)
-    marks = (Mark(len(values), kafka_position(topic, 0, end)),) if end else ()
-    return Batch(pa.RecordBatch.from_pydict(columns), Constants(topic=topic, partition=0), marks)
+    return Batch(pa.RecordBatch.from_pydict(columns), Constants(topic=topic, partition=0))
 
 
 def json_batch(texts: list[str | None], keys: list[Any] | None = None) -> Batch:
@@ -185,7 +182,7 @@ def positions(database: Database, generation: int) -> PositionTable:
 def test_positions_are_stored_with_the_rows_and_come_back_at_the_next_claim(database: Database) -> None:
     first = positions(database, 1)
     assert first.claim([PARTITION]) == []
-    writer(database, positions=first).write(batch([{"id": 1}], end=1))
+    writer(database, positions=first).write(batch([{"id": 1}]), [kafka_position("orders", 0, 1)])
     assert positions(database, 2).claim([PARTITION]) == [kafka_position("orders", 0, 1)]
 
 
@@ -195,7 +192,7 @@ def test_an_older_generation_can_write_nothing_any_more(database: Database) -> N
     positions(database, 2).claim([PARTITION])
     writer(database).write(batch([{"id": 1}]))
     with pytest.raises(FencedError):
-        writer(database, positions=old).write(batch([{"id": 2}], end=2))
+        writer(database, positions=old).write(batch([{"id": 2}]), [kafka_position("orders", 0, 2)])
     with pytest.raises(FencedError):
         positions(database, 1).claim([PARTITION])
     assert rows(database) == [(1,)]
@@ -205,10 +202,10 @@ def test_a_stream_whose_partitions_another_has_claimed_can_write_nothing_any_mor
     """A worker dies while its rows are on their way; the one that takes its place has the same generation."""
     left = positions(database, 1)
     left.claim([PARTITION])
-    writer(database, positions=left).write(batch([{"id": 1}], end=1))
+    writer(database, positions=left).write(batch([{"id": 1}]), [kafka_position("orders", 0, 1)])
     taking = positions(database, 1)
     assert taking.claim([PARTITION]) == [kafka_position("orders", 0, 1)]
     with pytest.raises(FencedError):
-        writer(database, positions=left).write(batch([{"id": 2}], end=2))
-    writer(database, positions=taking).write(batch([{"id": 2}], end=2))
+        writer(database, positions=left).write(batch([{"id": 2}]), [kafka_position("orders", 0, 2)])
+    writer(database, positions=taking).write(batch([{"id": 2}]), [kafka_position("orders", 0, 2)])
     assert rows(database) == [(1,), (2,)]

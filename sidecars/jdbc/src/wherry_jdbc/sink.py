@@ -78,6 +78,7 @@ class _JdbcSink(Sink[Any]):
             stored = self._positions.claim([compact_json(partition) for partition in task.partitions])
         self._writer = TableWriter(self._database, self._settings, self._positions)
         self._written = {position.partition: position for position in stored}
+        self._reached: dict[str, Position] = {}
         return stored
 
     def partitions_changed(self, partitions: Sequence[Mapping[str, Any]]) -> None:
@@ -95,9 +96,14 @@ class _JdbcSink(Sink[Any]):
         fresh, start = self._unwritten(batch)
         if start:
             self.filtered(start)
-        errors = self._writer.write(fresh) if fresh.num_rows or fresh.marks else []
-        self._written |= {mark.position.partition: mark.position for mark in batch.marks}
+        self._reached |= {mark.position.partition: mark.position for mark in batch.marks}
+        errors = self._store(fresh) if fresh.num_rows else []
         return [replace(error, row=error.row + start) for error in errors]
+
+    def flush(self, final: bool) -> None:
+        """Stores the positions that moved without rows: a transaction for each of them would take longer than rows."""
+        if self._reached:
+            self._store(None)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -137,6 +143,13 @@ class _JdbcSink(Sink[Any]):
             table.create()
             table.alter(Position.of(partition, offset) for partition, offset in offsets)
         return True
+
+    def _store(self, rows: Batch | None) -> list[RowError]:
+        """Writes rows, and all positions reached up to their end, in one transaction."""
+        errors = self._writer.write(rows, self._reached.values())
+        self._written |= self._reached
+        self._reached = {}
+        return errors
 
     def _connect(self) -> Database:
         settings = self.settings_of(self.config)

@@ -5,13 +5,14 @@ One transaction for a batch, with its positions; bad rows are found by halving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import Batch, RowError
 from wherry.contract.errors import ErrorClass, RecordRejectedError, SchemaError
+from wherry.contract.position import Position
 from wherry_jdbc import tables
 from wherry_jdbc.database import Database, RowsRefusedError
 from wherry_jdbc.positions import PositionTable
@@ -34,8 +35,12 @@ class TableWriter:
         self._known: dict[TableName, list[Column]] = {}
         self._stages: dict[tuple[Column, ...], str] = {}
 
-    def write(self, batch: Batch) -> list[RowError]:
-        """Writes a batch and its positions in one transaction.
+    def write(self, batch: Batch | None, reached: Iterable[Position] = ()) -> list[RowError]:
+        """Writes a batch and positions in one transaction.
+
+        Args:
+            batch: The rows; None writes only positions.
+            reached: The position of each partition after these rows.
 
         Returns:
             The rows that can't be written; all others are.
@@ -45,11 +50,10 @@ class TableWriter:
         """
         errors: list[RowError] = []
         try:
-            for topic, first, part in _by_topic(batch, self._settings.rows_per_copy_max):
+            for topic, first, part in _by_topic(batch, self._settings.rows_per_copy_max) if batch else ():
                 errors += self._write_part(topic, part, first)
             if self._positions:
-                newest = {mark.position.partition: mark.position for mark in batch.marks}
-                self._positions.store(newest.values())
+                self._positions.store(reached)
             self._database.commit()
         except BaseException:
             self._database.rollback()
