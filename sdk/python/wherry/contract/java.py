@@ -1,8 +1,12 @@
-"""Orders that come from Java's collections, for what Kafka Connect prints by walking over them. Pure."""
+"""What of Java shows in Kafka Connect's output: the order of its hash maps, and how it prints numbers. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import codecs
+import math
+import struct
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
@@ -10,6 +14,9 @@ _TABLE_SIZE_MIN: Final = 16
 _LOAD_FACTOR: Final = 0.75
 _INT_BITS: Final = 0xFFFFFFFF
 _KEYS_KEPT_MAX: Final = 4096
+# The largest single-precision number, and where the next one would be nearer.
+_FLOAT_MAX: Final = 2.0**128 - 2.0**104
+_FLOAT_END: Final = Decimal(2) ** 128 - Decimal(2) ** 103
 
 
 @lru_cache(_KEYS_KEPT_MAX)
@@ -40,3 +47,98 @@ def in_map_order(keys: Iterable[str]) -> list[str]:
         return (hashed ^ hashed >> 16) & (size - 1)
 
     return sorted(distinct, key=slot)
+
+
+def decode_utf8(data: bytes) -> str:
+    """Decode as Java does: U+FFFD stands for what is damaged, one for a surrogate in three bytes."""
+    return data.decode("utf-8", _ERRORS)
+
+
+def _damaged(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    found = error.object[error.start : error.start + 3]
+    surrogate = len(found) == 3 and found[0] == 0xED and found[1] & 0xE0 == 0xA0 and found[2] & 0xC0 == 0x80
+    return "\ufffd", error.start + 3 if surrogate else error.end
+
+
+_ERRORS: Final = "wherry-java"
+codecs.register_error(_ERRORS, _damaged)
+
+
+def double_text(value: float) -> str:
+    """Print a double as Java's `Double.toString` (19 and later) does."""
+    return _float_text(value, repr(value), _same_double)
+
+
+def float_text(value: float) -> str:
+    """Print a single-precision number as Java's `Float.toString` (19 and later) does."""
+    return _float_text(value, _shortest_float(value), _same_float)
+
+
+def to_float32(number: Decimal | float) -> float:
+    """Round to the nearest single-precision number, once; infinite where it is too large."""
+    try:
+        double = float(number)
+        single: float = struct.unpack("<f", struct.pack("<f", double))[0]
+    except OverflowError:
+        return math.copysign(_FLOAT_MAX if abs(Decimal(number)) < _FLOAT_END else math.inf, number)
+    if isinstance(number, float) or double == number or not math.isfinite(double):
+        return single
+    # The way through a double rounds twice. That shows only where the double lies halfway between two floats.
+    for direction in (-math.inf, math.inf):
+        other = _next_float(single, direction)
+        if math.isfinite(other) and (single + other) / 2 == double:
+            exact = Decimal(number) - Decimal(double)
+            return max(single, other) if exact > 0 else min(single, other)
+    return single
+
+
+def _float_text(value: float, shortest: str, same: Callable[[float, float], bool]) -> str:
+    if value != value:
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1.0, value) < 0 else "0.0"
+    sign, figures, point = _figures(shortest)
+    if -3 < point <= 7:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{figures}"
+        return f"{sign}{figures[:point].ljust(point, '0')}.{figures[point:] or '0'}"
+    if len(figures) == 1:
+        # Java prints two digits at least, and then those that come closest.
+        closest = f"{Decimal(value):.1e}"
+        if same(float(closest), value):
+            sign, figures, point = _figures(closest)
+    return f"{sign}{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+
+
+def _figures(text: str) -> tuple[str, str, int]:
+    """Take a number apart: sign, digits without zeros at the end, and how many stand before the point."""
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    return "-" if sign else "", "".join(map(str, digits)), len(digits) + int(exponent)
+
+
+def _same_double(text: float, value: float) -> bool:
+    return text == value
+
+
+def _same_float(text: float, value: float) -> bool:
+    return to_float32(abs(text)) == abs(value)
+
+
+def _shortest_float(value: float) -> str:
+    for digits in range(1, 10):
+        text = f"{value:.{digits - 1}e}"
+        if math.isnan(value) or to_float32(float(text)) == value:
+            return text
+    return repr(value)
+
+
+def _next_float(value: float, direction: float) -> float:
+    """Return the single-precision number next to one."""
+    bits: int = struct.unpack("<i", struct.pack("<f", abs(value)))[0]
+    if value == 0:
+        return math.copysign(struct.unpack("<f", struct.pack("<i", 1))[0], direction)
+    bits += 1 if (direction > 0) == (value > 0) else -1
+    return math.copysign(struct.unpack("<f", struct.pack("<i", bits))[0], value)

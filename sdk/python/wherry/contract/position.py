@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from wherry.contract.errors import ConfigError
+from wherry.contract.java import double_text
 
 JsonValue = Any
 
@@ -206,16 +207,4 @@ def java_double(value: float) -> str:
         return '"NaN"'
     if value in (float("inf"), float("-inf")):
         return '"Infinity"' if value > 0 else '"-Infinity"'
-    if value == 0:
-        return "-0.0" if str(value).startswith("-") else "0.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    figures = "".join(map(str, digits))
-    point = len(figures) + int(exponent)  # digits before the decimal point
-    if -3 < point <= 7:
-        if point <= 0:
-            text = "0." + "0" * -point + figures
-        else:
-            text = figures[:point].ljust(point, "0") + "." + (figures[point:] or "0")
-    else:
-        text = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
-    return ("-" if sign else "") + text
+    return double_text(value)
