@@ -1,0 +1,60 @@
+"""Compares two outcomes, and tells a difference so that it can be understood without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.peer.differential.cases import Case
+from tests.peer.differential.play import Outcome
+
+FAILED = "FAILED"
+_TEXT_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which outcomes differ: the first place in one of their parts."""
+
+    case: Case
+    part: str
+    place: int
+    connect: Any
+    wherry: Any
+
+    def __str__(self) -> str:
+        config = {key: value for key, value in self.case.config.items() if value[:1] != "{"}
+        sent = self.case.records or self.case.lines
+        near = "\n".join(f"    {each!r}"[:_TEXT_MAX] for each in sent[max(0, self.place - 1) : self.place + 2])
+        return (
+            f"case {self.case.number}: {self.part}[{self.place}]\n  Kafka Connect {self.connect!r}"[: 2 * _TEXT_MAX]
+            + f"\n  Wherry        {self.wherry!r}"[: 2 * _TEXT_MAX]
+            + f"\n  {config}\n  about there went in\n{near}"
+        )
+
+
+def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Difference]:
+    """The first difference in each part.
+
+    When both tasks failed, one may have written more before that: Kafka Connect converts a whole poll before it writes
+    the first record of it, so how much stands there depends on how the records happened to be polled.
+    """
+    both_failed = connect.state == wherry.state == FAILED
+    for part in ("status", "state"):
+        pair = getattr(connect, part), getattr(wherry, part)
+        if pair[0] != pair[1]:
+            yield Difference(case, part, 0, (pair[0], connect.why[:_TEXT_MAX]), (pair[1], wherry.why[:_TEXT_MAX]))
+            return
+    for part in ("lines", "written", "dead"):
+        one, other = getattr(connect, part), getattr(wherry, part)
+        place = _first(one, other)
+        if place is not None and not (both_failed and place == min(len(one), len(other))):
+            yield Difference(case, part, place, *(each[place] if place < len(each) else None for each in (one, other)))
+
+
+def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
+    for place, pair in enumerate(zip(one, other, strict=False)):
+        if pair[0] != pair[1]:
+            return place
+    return None if len(one) == len(other) else min(len(one), len(other))

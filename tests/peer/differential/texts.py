@@ -1,0 +1,185 @@
+"""Random values as they stand in topics and files: JSON with and without schema, plain texts, keys, headers, poison."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from dataclasses import dataclass
+from typing import Any
+
+NAMES = ("id", "name", "a", "b", "when", "price", "nested", "tags", "map", "flag", "x.y")
+SHARE_OF_POISON = 0.03
+SHARE_OF_SURPRISES = 0.06
+POISON = (b"", b"{", b"nope", b'{"a":}', b"\xff\xfe\x00", b'{"schema":null}', b"[1,", b'"', b"1 2", b'{"a":1}{}')
+ALPHABETS = ("abcxyz", "ABC 019_-", "\u00e4\u00f6\u00fc\u20ac", "\U0001f600\u4e2d", "\\\"'{}[]:,=\t")
+INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+LOGICAL = {
+    "org.apache.kafka.connect.data.Date": "int32",
+    "org.apache.kafka.connect.data.Time": "int32",
+    "org.apache.kafka.connect.data.Timestamp": "int64",
+    "org.apache.kafka.connect.data.Decimal": "bytes",
+}
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the records of a case have in common: a Connect schema as JSON; its top is a struct."""
+
+    schema: dict[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fields."""
+        return tuple(field["field"] for field in self.schema["fields"])
+
+
+def shape(dice: random.Random) -> Shape:
+    """A random struct schema."""
+    return Shape(_struct(dice, depth=0))
+
+
+def schemaless(dice: random.Random, like: Shape) -> bytes:
+    """JSON without a schema: objects of the shape, some of them irregular, and now and then something else."""
+    roll = dice.random()
+    if roll < SHARE_OF_POISON:
+        return dice.choice(POISON)
+    if roll < SHARE_OF_POISON + SHARE_OF_SURPRISES:
+        return _dumped(dice, _anything(dice, 0))
+    payload = {field["field"]: _plain(dice, field) for field in like.schema["fields"] if dice.random() < 0.92}
+    if dice.random() < 0.1:
+        payload[dice.choice(NAMES)] = _anything(dice, 1)
+    return _dumped(dice, payload)
+
+
+def envelope(dice: random.Random, like: Shape) -> bytes:
+    """JSON with its schema; some payloads break it."""
+    if dice.random() < SHARE_OF_POISON:
+        return dice.choice(POISON)
+    payload = _of_schema(dice, like.schema)
+    if dice.random() < SHARE_OF_SURPRISES:
+        name = dice.choice(like.names)
+        payload = {**payload, name: _anything(dice, 1)}
+    return _dumped(dice, {"schema": like.schema, "payload": payload})
+
+
+def any_text(dice: random.Random) -> str:
+    """A text of up to 12 characters."""
+    alphabet = dice.choice(ALPHABETS)
+    return "".join(dice.choice(alphabet) for _ in range(dice.randint(0, 12)))
+
+
+def line(dice: random.Random) -> str:
+    """A line of a file: texts, numbers, dates, JSON."""
+    return dice.choice(
+        [
+            any_text(dice).replace("\t", " "),
+            str(dice.randint(-(2**40), 2**40)),
+            str(dice.randint(-200, 200)),
+            repr(dice.uniform(-1e6, 1e6)),
+            f"20{dice.randint(0, 60):02}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}",
+            f"2024-0{dice.randint(1, 9)}-11 0{dice.randint(0, 9)}:30:{dice.randint(0, 59):02}",
+            dice.choice(["true", "false", "True", "null", "", "NaN", "1e3", "+7", " 1"]),
+        ]
+    )
+
+
+def key(dice: random.Random, is_json: bool) -> bytes:
+    """A key: a text or a number, as JSON or plain."""
+    value: Any = dice.choice([any_text(dice), dice.randint(-5, 5)])
+    return json.dumps(value, ensure_ascii=False).encode() if is_json else str(value).encode()
+
+
+def headers(dice: random.Random) -> tuple[tuple[str, bytes | None], ...]:
+    """Up to three headers, whose names may repeat."""
+    return tuple(
+        (dice.choice(["h1", "h2", "trace"]), None if dice.random() < 0.1 else line(dice).encode())
+        for _ in range(dice.choice([0, 0, 1, 2, 3]))
+    )
+
+
+def _struct(dice: random.Random, depth: int) -> dict[str, Any]:
+    names = dice.sample(NAMES, dice.randint(1, 6 if depth == 0 else 3))
+    made = {"type": "struct", "fields": [{**_schema(dice, depth + 1), "field": name} for name in names]}
+    made["optional"] = depth > 0 and dice.random() < 0.5
+    if dice.random() < 0.3:
+        made |= {"name": "com.example.Thing", "version": dice.randint(1, 3)}
+    return made
+
+
+def _schema(dice: random.Random, depth: int) -> dict[str, Any]:
+    kinds = ["int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "string", "logical"]
+    if depth < 3:
+        kinds += ["array", "map", "struct"]
+    kind = dice.choice(kinds)
+    optional = dice.random() < 0.6
+    if kind == "struct":
+        return _struct(dice, depth)
+    if kind == "array":
+        return {"type": "array", "items": _schema(dice, depth + 1), "optional": optional}
+    if kind == "map":
+        keys = {"type": "string", "optional": False}
+        return {"type": "map", "keys": keys, "values": _schema(dice, depth + 1), "optional": optional}
+    if kind == "logical":
+        name, base = dice.choice(sorted(LOGICAL.items()))
+        made: dict[str, Any] = {"type": base, "optional": optional, "name": name, "version": 1}
+        return made | ({"parameters": {"scale": str(dice.randint(0, 4))}} if base == "bytes" else {})
+    made = {"type": kind, "optional": optional}
+    if dice.random() < 0.15:
+        made["default"] = _of_schema(dice, {**made, "optional": False})
+    return made
+
+
+def _of_schema(dice: random.Random, schema: dict[str, Any]) -> Any:
+    """A payload that the schema allows."""
+    if schema.get("optional") and dice.random() < 0.15:
+        return None
+    kind, name = schema["type"], schema.get("name", "")
+    if kind == "struct":
+        return {field["field"]: _of_schema(dice, field) for field in schema["fields"]}
+    if kind == "array":
+        return [_of_schema(dice, schema["items"]) for _ in range(dice.randint(0, 3))]
+    if kind == "map":
+        # One entry: the order of Java's hash maps is not ours to follow.
+        return {dice.choice("kl"): _of_schema(dice, schema["values"]) for _ in range(dice.randint(0, 1))}
+    if name.endswith(".Date"):
+        return dice.randint(-20_000, 40_000)
+    if name.endswith(".Time"):
+        return dice.randint(0, DAY_MS - 1)
+    if name.endswith(".Timestamp"):
+        return dice.randint(-(10**12), 2 * 10**12)
+    if name.endswith(".Decimal"):
+        number = dice.randint(-(10**9), 10**9)
+        return base64.b64encode(number.to_bytes((number.bit_length() // 8) + 1, "big", signed=True)).decode()
+    if kind in INTEGERS:
+        bits = dice.choice([4, INTEGERS[kind]])
+        return dice.randint(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if kind in ("float", "double"):
+        return dice.choice([0.0, 1.5, -2.25, 1e10, 1e-5, 123456.75, dice.uniform(-1e3, 1e3)])
+    return dice.random() < 0.5 if kind == "boolean" else any_text(dice)
+
+
+def _plain(dice: random.Random, schema: dict[str, Any]) -> Any:
+    """Much like it, for JSON without a schema."""
+    return _anything(dice, 1) if dice.random() < 0.05 else _of_schema(dice, schema)
+
+
+def _anything(dice: random.Random, depth: int) -> Any:
+    kind = dice.choice(["null", "bool", "int", "big", "float", "text", "list", "object"])
+    if kind == "list" and depth < 3:
+        return [_anything(dice, depth + 1) for _ in range(dice.randint(0, 3))]
+    if kind == "object" and depth < 3:
+        return {dice.choice(NAMES): _anything(dice, depth + 1)} if dice.random() < 0.8 else {}
+    return {
+        "null": None,
+        "bool": dice.random() < 0.5,
+        "int": dice.randint(-300, 300),
+        "big": dice.randint(-(2**66), 2**66),
+        "float": dice.choice([0.5, -1e20, 3.0, 1e-7, 1.1]),
+    }.get(kind, any_text(dice))
+
+
+def _dumped(dice: random.Random, value: Any) -> bytes:
+    separators = dice.choice([(",", ":"), (", ", ": ")])
+    return json.dumps(value, separators=separators, ensure_ascii=dice.random() < 0.5).encode()
