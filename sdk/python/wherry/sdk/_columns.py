@@ -28,6 +28,7 @@ from wherry.contract.batch import (
 )
 from wherry.contract.errors import ConnectorBugError, SchemaError
 from wherry.contract.position import Position
+from wherry.contract.schemaless import loads
 from wherry.sdk.records import Record
 
 _NULL: Final = type(None)
@@ -186,7 +187,6 @@ def _marks(rows: Sequence[Record], every_mark: bool) -> tuple[Mark, ...]:
 
 def _plain(array: pa.Array) -> list[Any]:
     if array.type == JSON_TYPE:
-        loads = orjson.loads
         return [None if text is None else loads(text) for text in array.storage.to_pylist()]
     return list(array.to_pylist())
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from wherry.contract.errors import ConfigError
 from wherry.sdk import Batch, CaughtUp, Config, Mark, Offsets, Plan, Source, Task, Work, key
 from wherry_filestream.lines import cut
@@ -21,6 +23,8 @@ READ_BYTES = 2 << 20
 LINE_BYTES_MAX = 64 << 20
 IDLE_WAIT_S = 0.05
 BATCH_SIZE_DEFAULT = 2_000
+LINES = pa.schema([pa.field("value", pa.string(), nullable=False)])
+"""Kafka Connect's schema of a line: a required text."""
 
 
 class FileStreamSourceConfig(Config):
@@ -135,7 +139,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
                 if done
                 else []
             )
-            yield Batch(value=lines, topic=self.config.topic, marks=marks)
+            yield Batch(pa.RecordBatch.from_arrays([lines], schema=LINES), topic=self.config.topic, marks=marks)
         return data[found.byte_count :], position + found.byte_count
 
     @property

@@ -7,10 +7,10 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from wherry.contract.java import in_map_order
+from wherry.contract.schemaless import loads
 
 # Between these, Java writes a double without an exponent.
 PLAIN_MIN = 1e-3
@@ -27,7 +27,7 @@ def texts_of(values: pa.Array) -> list[str]:
     if pa.types.is_string(values.type) and values.null_count == 0:
         return list(values.to_pylist())
     if isinstance(values, pa.ExtensionArray):
-        return ["null" if text is None else java_text(orjson.loads(text)) for text in values.storage.to_pylist()]
+        return ["null" if text is None else java_text(loads(text)) for text in values.storage.to_pylist()]
     return [java_text(value, values.type) for value in values.to_pylist()]
 
 

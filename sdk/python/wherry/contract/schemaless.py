@@ -1,0 +1,39 @@
+"""Values without a schema, as the JsonConverter hands them on: whole numbers are longs that wrap, others doubles."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import orjson
+
+_LONG: Final = 1 << 63
+_SURPRISING: Final = re.compile(r"\d{19}|-0|\d[eE]")
+"""What the fast parser reads otherwise: numbers beyond a long, negative zero, numbers beyond a double."""
+
+
+def loads(text: str) -> Any:
+    """Returns the value of a JSON text.
+
+    Whole numbers beyond 64 bits keep their lowest 64, numbers beyond a double are infinite, and there is no negative
+    zero.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    if _SURPRISING.search(text) is None:
+        return orjson.loads(text)
+    return json.loads(text, parse_int=_long, parse_float=_double, parse_constant=_refuse)
+
+
+def _long(text: str) -> int:
+    return (int(text) + _LONG) % (2 * _LONG) - _LONG
+
+
+def _double(text: str) -> float:
+    return float(text) + 0.0
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
