@@ -52,6 +52,13 @@ class Totals:
     records_written: int = 0
     errors: int = 0
     leases: int = 0
+    failures: int = 0
+    skipped: int = 0
+    retries: int = 0
+    logged: int = 0
+    dead_letters: int = 0
+    dead_letter_failures: int = 0
+    last_error_ms: int = 0
 
 
 class Figures:
@@ -93,6 +100,9 @@ class Figures:
             totals.records_read += counts.records_read
             totals.records_written += counts.records_written
             totals.errors += counts.errors
+            for name in ("failures", "skipped", "retries", "logged", "dead_letters", "dead_letter_failures"):
+                setattr(totals, name, getattr(totals, name) + getattr(counts, name))
+            totals.last_error_ms = max(totals.last_error_ms, counts.last_error_ms)
         for topic in report.topics[:TOPICS_PER_REPORT_MAX]:
             self._topic_used(figures.connector, figures.task, topic)
 

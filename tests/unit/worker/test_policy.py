@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +19,11 @@ from wherry.worker.policy import (
     Every,
     Idleness,
     LeasePolicy,
+    RetryPolicy,
+    StopThreshold,
 )
+
+RETRIES = json.loads((Path(__file__).parents[2] / "cases" / "errors_retry.json").read_text())["cases"]
 
 
 def test_a_batch_starts_small_as_long_as_nothing_is_known_of_the_records() -> None:
@@ -117,3 +126,49 @@ def test_the_commit_interval_is_the_workers_flush_interval_unless_the_lease_says
     assert LeasePolicy.of({}).commit_interval_s == 60.0
     assert LeasePolicy.of({"offset.flush.interval.ms": "5000"}).commit_interval_s == 5.0
     assert LeasePolicy.of({"offset.flush.interval.ms": "5000"}, commit_interval_ms=100).commit_interval_s == 0.1
+
+
+@pytest.mark.parametrize("case", RETRIES, ids=lambda case: case["why"])
+def test_waits_between_attempts_are_kafka_connects(case: dict[str, Any]) -> None:
+    policy = RetryPolicy(case["timeout"] / 1000, case["max"] / 1000)
+    begun = 12.0
+    found = policy.delay_s(case["attempt"], begun, begun + case["elapsed"] / 1000, lambda: case["chance"])
+    assert found == (None if case["wait"] is None else pytest.approx(case["wait"] / 1000))
+
+
+def test_a_threshold_of_nothing_never_stops() -> None:
+    threshold = StopThreshold()
+    threshold.saw(10)
+    assert not any(threshold.failed(row) for row in range(10))
+
+
+def test_so_many_failures_close_together_are_too_many() -> None:
+    threshold = StopThreshold(failures=3, records=10)
+    threshold.saw(100)
+    assert [threshold.failed(row) for row in (10, 11, 19)] == [False, False, True]
+
+
+def test_as_many_failures_further_apart_are_not() -> None:
+    threshold = StopThreshold(failures=3, records=10)
+    threshold.saw(100)
+    assert [threshold.failed(row) for row in (10, 11, 20, 29)] == [False, False, False, False]
+
+
+def test_failures_are_counted_across_batches() -> None:
+    threshold = StopThreshold(failures=2, records=10)
+    threshold.saw(5)
+    assert not threshold.failed(4)
+    threshold.saw(5)
+    assert threshold.failed(0)
+    threshold.saw(100)
+    assert not threshold.failed(50)
+
+
+@given(st.lists(st.booleans(), max_size=200), st.integers(1, 5), st.integers(1, 20))
+def test_a_threshold_trips_exactly_when_a_window_holds_too_many(bad: list[bool], failures: int, records: int) -> None:
+    threshold = StopThreshold(failures, records)
+    for index, failed in enumerate(bad):
+        threshold.saw(1)
+        if failed:
+            window = bad[max(0, index - records + 1) : index + 1]
+            assert threshold.failed(0) == (sum(window) >= failures)

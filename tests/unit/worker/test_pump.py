@@ -14,11 +14,12 @@ from wherry.contract.errors import ErrorClass, FencedError, TransientError, Wher
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.worker import pump
-from wherry.worker.convert.step import StageFailure, Stepped
+from wherry.worker.convert import DataError
+from wherry.worker.convert.step import Stage, StageFailure, Stepped, cut_failures
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import FailedRow, Flushed, Remaining
 from wherry.worker.pipeline import Pipeline
-from wherry.worker.policy import LeasePolicy
+from wherry.worker.policy import LeasePolicy, RetryPolicy
 from wherry.worker.signals import Assignment, EndReason, Phase, Signals
 from wherry.worker.tolerance import GivenUp, ToleranceExceededError
 
@@ -52,6 +53,7 @@ class World:
     paused: tuple[str, ...] = ()
     given_up: list[StageFailure] = field(default_factory=list)
     tolerates: bool = True
+    rows_seen: int = 0
     ends: bool = False
     needs_flush: bool = False
     coordinator_commits: bool = True
@@ -154,7 +156,7 @@ class World:
 
     def run(self, policy: LeasePolicy | None = None, **pipeline: Any) -> EndReason:
         tolerance = _Tolerance(self)
-        self.pipeline = Pipeline(self, self, (), tolerance, **pipeline)
+        self.pipeline = Pipeline(self, self, pipeline.pop("steps", ()), tolerance, **pipeline)
         policy = policy or LeasePolicy(idle_park_s=5.0)
         return pump.run(self.pipeline, policy, self.signals, self, self.clock)
 
@@ -169,6 +171,9 @@ class World:
 class _Tolerance:
     def __init__(self, world: World) -> None:
         self._world = world
+
+    def saw(self, rows: int) -> None:
+        self._world.rows_seen += rows
 
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
         return self._world.give_up(failures)
@@ -443,3 +448,91 @@ def test_an_error_of_any_class_travels_up_untouched() -> None:
     with pytest.raises(WherryError) as raised:
         world.run()
     assert raised.value is error
+
+
+class Moving(Signals):
+    """Signals whose waits move the world's clock; a wait may bring a drain."""
+
+    def __init__(self, world: World, drain_at: float = float("inf")) -> None:
+        super().__init__()
+        self._world = world
+        self._drain_at = drain_at
+
+    def wait(self, timeout_s: float) -> None:
+        self._world.now += timeout_s
+        if self._world.now >= self._drain_at:
+            self.drain(5.0)
+
+
+class Flaky:
+    """A step that fails so often before it works: by raising, or by a row."""
+
+    def __init__(self, failures: int, row: int | None = None) -> None:
+        self.left = failures
+        self.row = row
+        self.calls = 0
+
+    def apply(self, batch: Batch, raw: Batch) -> Stepped:
+        self.calls += 1
+        if self.left <= 0:
+            return Stepped(((batch, raw),))
+        self.left -= 1
+        if self.row is None:
+            raise TransientError("The registry is away.")
+        error = DataError("The registry is away.", error_class=ErrorClass.TRANSIENT)
+        kept, cut = cut_failures(batch, raw, {self.row})
+        return Stepped(((kept, cut),), (StageFailure(raw, self.row, Stage.VALUE_CONVERTER, "x.Avro", error),))
+
+
+@pytest.mark.parametrize("row", [None, 1])
+def test_a_step_that_fails_for_now_is_tried_again_in_order_and_nothing_is_given_up(row: int | None) -> None:
+    world = World([rows(0, 3), rows(3, 1)])
+    world.signals = Moving(world)
+    assert world.run(steps=(Flaky(2, row),), retry=RetryPolicy(-1)) is EndReason.IDLE
+    assert world.written == [b"0", b"1", b"2", b"3"]
+    assert (world.total("retries"), world.total("failures"), world.total("errors")) == (2, 2, 0)
+
+
+def test_a_row_that_goes_on_failing_is_given_up_when_the_time_for_tries_is_over() -> None:
+    world = World([rows(0, 3)])
+    world.signals = Moving(world)
+    assert world.run(steps=(Flaky(10, 1),), retry=RetryPolicy(1.0)) is EndReason.IDLE
+    # Attempts at 0, 0.3, 0.9 and, cut to the end, 1.0 s.
+    assert (world.total("retries"), world.total("failures"), world.total("errors")) == (3, 4, 1)
+    assert world.written == [b"0", b"2"]
+    assert len(world.given_up) == 1
+
+
+def test_a_step_that_fails_as_a_whole_ends_the_lease_when_no_try_is_left() -> None:
+    world = World([rows(0, 3)])
+    with pytest.raises(TransientError, match="registry"):
+        world.run(steps=(Flaky(1),))
+    assert world.written == []
+
+
+def test_a_drain_wakes_the_wait_and_what_was_not_converted_is_not_skipped() -> None:
+    world = World([rows(0, 3), rows(3, 2), rows(5, 2)])
+    world.signals = Moving(world, drain_at=20.0)
+
+    class Second(Flaky):
+        def apply(self, batch: Batch, raw: Batch) -> Stepped:
+            return Stepped(((batch, raw),)) if batch.value[0].as_py() == b"0" else super().apply(batch, raw)
+
+    assert world.run(LeasePolicy(), steps=(Second(1_000),), retry=RetryPolicy(-1)) is EndReason.DRAINED
+    assert world.now < 30.0
+    assert world.written == [b"0", b"1", b"2"]
+    assert world.positions == [at(3)]
+
+
+def test_while_a_step_is_tried_again_reports_say_why() -> None:
+    world = World([rows(0, 1)])
+    world.signals = Moving(world)
+    world.run(steps=(Flaky(6),), retry=RetryPolicy(-1))
+    told = [report for report in world.reports if report["phase"] is Phase.RETRYING]
+    assert told[0]["trouble"] == "Trying again: The registry is away."
+
+
+def test_the_tolerance_hears_of_every_row_read() -> None:
+    world = World([rows(0, 3), rows(3, 2)])
+    world.run()
+    assert world.rows_seen == 5

@@ -15,7 +15,7 @@ from wherry.worker.convert import DataError
 from wherry.worker.convert.step import Stage, StageFailure
 from wherry.worker.endpoints import FailedRow, Flushed, Remaining
 from wherry.worker.endpoints.columns import headers_array
-from wherry.worker.tolerance import ErrorRules, GivenUp, Tolerance, ToleranceExceededError, row_failure
+from wherry.worker.tolerance import ErrorRules, GivenUp, Tolerance, ToleranceExceededError, row_failure, unread_failure
 
 
 class Letters:
@@ -153,6 +153,7 @@ def test_a_log_line_tells_the_place_only_if_asked_and_never_the_content(caplog: 
             [failure()]
         )
     short, long = (record.getMessage() for record in caplog.records)
+    assert not any(content in long for content in ("b'b'", "old"))
     assert short.startswith("Error encountered in task c-0. Executing stage 'VALUE_CONVERTER'")
     assert "offset" not in short
     assert "topic t, partition 3, offset 41" in long
@@ -163,8 +164,71 @@ def test_nothing_is_logged_unless_asked(caplog: pytest.LogCaptureFixture) -> Non
     assert not caplog.records
 
 
-def test_a_source_has_no_dead_letter_queue() -> None:
+def test_a_source_passes_over_kafka_connects_key_and_has_one_of_its_own() -> None:
     assert ErrorRules.of({"errors.deadletterqueue.topic.name": "dead"}, sink=False).dead_letter_topic == ""
+    own = {"wherry.errors.deadletterqueue.topic.name": "dead"}
+    assert ErrorRules.of(own, sink=False).dead_letter_topic == "dead"
+    assert ErrorRules.of(own, sink=True).dead_letter_topic == ""
+
+
+def source_failure() -> StageFailure:
+    values = pa.array([{"a": 1, "b": None}, {"a": 2, "b": "x"}])
+    batch = of_value(values, constants=Constants("t"), key=pa.array(["k1", "k2"]))
+    return StageFailure(batch, 1, Stage.VALUE_CONVERTER, "x.Avro", DataError("It does not fit."))
+
+
+def source_letters(failed: StageFailure) -> Batch:
+    letters = Letters()
+    queue = "wherry.errors.deadletterqueue."
+    config = {"errors.tolerance": "all", f"{queue}topic.name": "dead", f"{queue}context.headers.enable": "true"}
+    Tolerance(ErrorRules.of(config, sink=False), "c", 0, letters).give_up([failed])
+    return letters.batches[0]
+
+
+def test_a_sources_letter_is_json_and_says_so() -> None:
+    letter = source_letters(source_failure())
+    assert letter.value.to_pylist() == [b'{"a":2,"b":"x"}']
+    assert letter.key is not None
+    assert letter.key.to_pylist() == [b'"k2"']
+    headers = {pair["name"]: pair["value"] for pair in letter.headers[0].as_py()}
+    assert headers["__wherry.errors.encoding"] == b"json"
+    assert headers["__connect.errors.topic"] == b"t"
+    assert headers["__connect.errors.offset"] is None
+
+
+def test_a_row_that_a_source_could_not_read_leaves_the_bytes_it_told() -> None:
+    error = RowError(5, ErrorClass.SCHEMA, "BAD_LINE", message="No number.", raw=b"1,x")
+    batch = of_value(pa.array([b"1"], pa.binary()), constants=Constants("t"))
+    letter = source_letters(unread_failure(batch, error, "x.Source"))
+    assert letter.value.to_pylist() == [b"1,x"]
+    assert "__wherry.errors.encoding" not in [pair["name"] for pair in letter.headers[0].as_py()]
+
+
+def test_a_row_without_bytes_is_skipped_without_a_letter() -> None:
+    letters = Letters()
+    config = {"errors.tolerance": "all", "wherry.errors.deadletterqueue.topic.name": "dead"}
+    failed = unread_failure(of_value(pa.array([], pa.binary())), RowError(5, ErrorClass.SCHEMA), "x.Source")
+    told = Tolerance(ErrorRules.of(config, sink=False), "c", 0, letters).give_up([failed])
+    assert (told, letters.batches) == (GivenUp(1, 0), [])
+
+
+def test_too_many_failures_end_the_tolerance_with_the_row_kept() -> None:
+    letters = Letters()
+    config = {
+        "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead",
+        "wherry.errors.stop.failures": "2", "wherry.errors.stop.records": "10",
+    }  # fmt: skip
+    tolerance = Tolerance(ErrorRules.of(config, sink=True), "c", 0, letters)
+    tolerance.saw(3)
+    tolerance.give_up([failure(0)])
+    tolerance.saw(100)
+    tolerance.saw(3)
+    tolerance.give_up([failure(2)])
+    tolerance.saw(100)
+    tolerance.saw(3)
+    with pytest.raises(ToleranceExceededError, match="2 of the last 10 records have failed, which is where wherry"):
+        tolerance.give_up([failure(0), failure(1)])
+    assert (len(letters.batches), letters.flushed) == (4, 1)
 
 
 def test_tolerance_is_spelt_in_lower_case() -> None:

@@ -14,7 +14,7 @@ LATENCY_BUCKETS = 20
 
 @dataclasses.dataclass(slots=True)
 class Counts:
-    """Increments; names and units are those of the wire's LeaseCounts."""
+    """Increments, but for the time of the last error; names and units are those of the wire's LeaseCounts."""
 
     records_read: int = 0
     records_written: int = 0
@@ -32,6 +32,9 @@ class Counts:
     write_time_us: int = 0
     commit_time_us: int = 0
     commits: int = 0
+    logged: int = 0
+    dead_letter_failures: int = 0
+    last_error_ms: int = 0
     latency_buckets: list[int] = dataclasses.field(default_factory=lambda: [0] * LATENCY_BUCKETS)
 
     def latency(self, milliseconds: int, rows: int) -> None:

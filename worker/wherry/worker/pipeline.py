@@ -36,6 +36,7 @@ from wherry.worker.endpoints.kafka_writer import KafkaWriter
 from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
 from wherry.worker.endpoints.sidecar_writer import SidecarWriter
 from wherry.worker.endpoints.topics import TopicCreator, TopicRules
+from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment
 from wherry.worker.tolerance import ErrorRules, Giving, Tolerance
 
@@ -62,6 +63,7 @@ class Pipeline:
         tolerance: What is done with rows that fail.
         connector_class: Class of the connector, for reports of failures.
         write_stage: Stage that a row refused by the writer failed in.
+        retry: How long a step is tried again.
         positions: The durable positions, kept by the pump; a new pipeline goes on from here.
         work: The task or split being read; None for a sink.
         split: Whether it is a split, and others may follow.
@@ -76,6 +78,7 @@ class Pipeline:
     tolerance: Giving
     connector_class: str = ""
     write_stage: Stage = Stage.TASK_PUT
+    retry: RetryPolicy = dataclasses.field(default_factory=RetryPolicy)
     positions: dict[str, Position] = dataclasses.field(default_factory=dict)
     work: Work | None = None
     split: bool = False
@@ -180,6 +183,7 @@ class _Builder:
             tolerance=tolerance,
             connector_class=spec.class_name if spec else "",
             write_stage=Stage.TASK_PUT if self._sink else Stage.KAFKA_PRODUCE,
+            retry=self._rules.retry,
             positions=self._positions,
             work=self._work if from_sidecar else None,
             split=self._grant.split,

@@ -1,4 +1,4 @@
-"""Pure decisions of the pump: how much to read at once, when to commit, when to report, when to park.
+"""Pure decisions of the pump: how much to read at once, when to commit, report, park, try again, give up.
 
 Each policy is given the time; none looks at a clock, sleeps or touches an endpoint. Times are seconds of a monotonic
 clock whose zero doesn't matter.
@@ -7,7 +7,9 @@ clock whose zero doesn't matter.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from wherry.contract.limits import MIB
@@ -26,6 +28,11 @@ IDLE_COMMIT_GAP_S: Final = 1.0
 POLL_TIMEOUT_S: Final = 0.25
 # Piece of waiting where a signal wakes the waiter.
 SIGNAL_WAIT_S: Final = 0.5
+
+# Kafka Connect's first wait before a failed operation is tried again; each further one is twice as long.
+RETRY_DELAY_FIRST_S: Final = 0.3
+# Doublings after which the wait is beyond any limit that can be set in milliseconds.
+RETRY_DOUBLINGS_MAX: Final = 64
 
 DEFAULT_REPORT_INTERVAL_S: Final = 1.0
 DEFAULT_COMMIT_INTERVAL_S: Final = 60.0
@@ -181,3 +188,71 @@ class Idleness:
         if self._since is None:
             self._since = now
         return now - self._since >= self.park_after_s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long an operation on records is tried again: Kafka Connect's `errors.retry.*`.
+
+    The wait doubles from 0.3 s. One that would be longer than the limit becomes a random part of the limit, and none
+    reaches beyond the end of all tries.
+
+    Attributes:
+        timeout_s: Time from the first attempt within which another one may begin; 0 is none, below 0 without end.
+        delay_max_s: Longest wait between two attempts.
+    """
+
+    timeout_s: float = 0.0
+    delay_max_s: float = 60.0
+
+    def delay_s(
+        self, attempt: int, begun: float, now: float, chance: Callable[[], float] = random.random
+    ) -> float | None:
+        """Returns how long to wait before the next attempt; None to give up.
+
+        Args:
+            attempt: Number of the attempt that has just failed, from 1.
+            begun: When the first attempt began.
+            now: The time.
+            chance: Gives a number from 0 up to, not including, 1.
+        """
+        left = float("inf") if self.timeout_s < 0 else begun + self.timeout_s - now
+        if left <= 0:
+            return None
+        delay = RETRY_DELAY_FIRST_S * 2.0 ** min(attempt - 1, RETRY_DOUBLINGS_MAX)
+        if delay > self.delay_max_s:
+            delay = chance() * max(0.0, self.delay_max_s)
+        return min(delay, left)
+
+
+@dataclasses.dataclass(slots=True)
+class StopThreshold:
+    """Whether so many records fail that tolerance ends: `failures` of the last `records`.
+
+    Attributes:
+        failures: Failed records that are too many; 0 never stops.
+        records: Among how many records.
+    """
+
+    failures: int = 0
+    records: int = 1
+    _seen: int = 0
+    _batch: int = 0
+    _failed_at: deque[int] = dataclasses.field(default_factory=deque)
+
+    def saw(self, rows: int) -> None:
+        """A batch of so many records was read."""
+        self._seen += rows
+        self._batch = rows
+
+    def failed(self, row: int) -> bool:
+        """A record of the batch read last has failed, at this index in it; True when that is one too many."""
+        if self.failures <= 0:
+            return False
+        begin = self._seen - self._batch
+        self._failed_at.append(begin + min(max(row, 0), max(self._batch - 1, 0)))
+        while len(self._failed_at) > self.failures:
+            self._failed_at.popleft()
+        # Rows a destination refuses later than they were read stand a little out of order.
+        distance = abs(self._failed_at[-1] - self._failed_at[0])
+        return len(self._failed_at) == self.failures and distance < self.records

@@ -370,6 +370,8 @@ def _added(one: lease_pb2.LeaseCounts, other: lease_pb2.LeaseCounts) -> lease_pb
     whole = lease_pb2.LeaseCounts()
     for field in _COUNTERS:
         setattr(whole, field, getattr(one, field) + getattr(other, field))
+    # The one that is a time.
+    whole.last_error_ms = max(one.last_error_ms, other.last_error_ms)
     pairs = itertools.zip_longest(one.latency_buckets, other.latency_buckets, fillvalue=0)
     whole.latency_buckets.extend(left + right for left, right in pairs)
     return whole

@@ -28,13 +28,14 @@ from wherry.contract.batch import Batch
 from wherry.contract.errors import ErrorClass, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
 from wherry.worker import memory
-from wherry.worker.convert.step import Stage, StageFailure, keep_rows
+from wherry.worker.convert.step import StageFailure, keep_rows
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.pipeline import Pipeline
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
+from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
-from wherry.worker.tolerance import row_failure
+from wherry.worker.tolerance import row_failure, unread_failure
 
 __all__ = ["Assignment", "EndReason", "LeasePolicy", "Phase", "Reporter", "Signals", "run"]
 
@@ -100,6 +101,8 @@ class _Pump:
         self._bytes_since_rest = 0
         self._again: list[tuple[Batch, int]] = []
         self._tracing = trace.enabled()
+        self._retrying = Retrying(pipeline.retry, clock, self._wait_to_retry)
+        self._broken_off = False
 
     def run(self) -> EndReason:
         while True:
@@ -123,9 +126,13 @@ class _Pump:
         self._obey_writer()
         if not self._pipeline.writer.ready(POLL_TIMEOUT_S):
             return None
-        if not self._move(POLL_TIMEOUT_S):
-            return self._nothing_came()
-        return None
+        try:
+            moved = self._move(POLL_TIMEOUT_S)
+        except BrokenOffError:
+            # Nothing of the batch was given on, so nothing may be read after it: it is read again.
+            self._broken_off = True
+            return None
+        return None if moved else self._nothing_came()
 
     def _move(self, timeout_s: float) -> bool:
         """Moves one batch; False when none came."""
@@ -170,8 +177,9 @@ class _Pump:
         return trace.span(name, parent=batch.traceparent, kind=kind, attributes=attributes)
 
     def _forward(self, batch: Batch) -> None:
+        self._pipeline.tolerance.saw(batch.num_rows)
         for error in batch.row_errors:
-            self._give_up([row_failure(None, error, Stage.TASK_POLL, self._pipeline.connector_class)])
+            self._give_up([unread_failure(batch, error, self._pipeline.connector_class)])
         self._pass_on(batch)
         for mark in batch.marks:
             self._pending[mark.position.partition] = mark.position
@@ -183,14 +191,16 @@ class _Pump:
         """Takes a batch through the steps and hands what becomes of it to the writer."""
         begun = self._clock()
         pieces: list[tuple[Batch, Batch]] = [(batch, batch)]
+        failures: list[StageFailure] = []
         for step in self._pipeline.steps:
             following: list[tuple[Batch, Batch]] = []
             for piece, raw in pieces:
-                stepped = step.apply(piece, raw)
-                if stepped.failures:
-                    self._give_up(stepped.failures)
+                stepped = self._retrying.apply(step, piece, raw, self._counts)
+                failures += stepped.failures
                 following += stepped.pieces
             pieces = following
+        if failures:
+            self._give_up(failures)
         converted = self._clock()
         self._counts.convert_time_us += int((converted - begun) * 1e6)
         for piece, raw in pieces:
@@ -240,7 +250,10 @@ class _Pump:
             again, self._again = self._again, []
             for raw, row in again:
                 self._counts.retries += 1
-                self._pass_on(keep_rows(raw, [row]).with_marks())
+                try:
+                    self._pass_on(keep_rows(raw, [row]).with_marks())
+                except BrokenOffError:
+                    raise TransientError("A row to be offered again could not be converted before the end.") from None
             flushed = writer.flush(remaining, final=final)
             self._count(flushed)
             self._take_failed_rows(last=True)
@@ -273,9 +286,10 @@ class _Pump:
         tokens: Sequence[bytes] = (),
         splits_done: Sequence[str] = (),
         want_split: bool = False,
+        trouble: str = "",
     ) -> None:
         pipeline = self._pipeline
-        trouble = pipeline.writer.trouble or pipeline.reader.trouble
+        trouble = trouble or pipeline.writer.trouble or pipeline.reader.trouble
         seq = self._reporter.report(
             phase=Phase.RETRYING if trouble and phase is Phase.RUNNING else phase,
             positions=positions,
@@ -363,10 +377,13 @@ class _Pump:
         reader = self._pipeline.reader
         reader.drain(seconds * DRAIN_READ_SHARE)
         until = self._clock() + seconds * DRAIN_READ_SHARE
-        while not reader.finished and self._clock() < until:
+        while not self._broken_off and not reader.finished and self._clock() < until:
             self._check_fence()
             if self._pipeline.writer.ready(POLL_TIMEOUT_S):
-                self._move(POLL_TIMEOUT_S)
+                try:
+                    self._move(POLL_TIMEOUT_S)
+                except BrokenOffError:
+                    self._broken_off = True
         # What could not be given on in time is read again: its marks were never taken.
         self._finish(max(0.1, deadline - self._clock()))
         return EndReason.DRAINED
@@ -381,6 +398,20 @@ class _Pump:
         while self._reported and self._clock() < until:
             self._settle()
             self._signals.wait(SETTLE_STEP_S)
+
+    def _wait_to_retry(self, seconds: float, reason: str) -> bool:
+        """Waits before a step is tried again; False when the lease is to end, which wakes the sleeper at once."""
+        until = self._clock() + seconds
+        while True:
+            self._check_fence()
+            if self._signals.drain_seconds is not None:
+                return False
+            now = self._clock()
+            if now >= until:
+                return True
+            if self._reports.due(now):
+                self._report(Phase.RUNNING, trouble=f"Trying again: {reason}")
+            self._signals.wait(min(SIGNAL_WAIT_S, until - now))
 
     def _obey_writer(self) -> None:
         """Goes back or pauses partitions where the destination asks for it."""
@@ -414,6 +445,7 @@ class _Pump:
         counts = self._counts
         counts.failures += len(failures)
         counts.errors += len(failures)
+        counts.last_error_ms = int(time.time() * 1000)
         try:
             told = self._pipeline.tolerance.give_up(failures)
         except WherryError:
@@ -421,6 +453,7 @@ class _Pump:
             raise
         counts.skipped += told.skipped
         counts.dead_letters += told.dead_letters
+        counts.logged += told.logged
 
     def _note_topics(self, batch: Batch) -> None:
         for topic in batch.topics():

@@ -3,11 +3,19 @@
 Kafka Connect's rules: with `errors.tolerance=none` the row still goes to the dead letter queue, then the task fails;
 with `all` it is skipped. A dead letter is the row as it was read, with `__connect.errors.*` headers appended after its
 own if asked for. `flush` comes before the positions are reported, so that no row is neither delivered nor kept.
+
+Beyond Kafka Connect: sources may have a dead letter queue, too (its keys begin with `wherry.`, because Kafka Connect
+passes over its own ones there). A source's row has no bytes yet, so its letter holds JSON and says so in a header.
+And tolerance may end: `wherry.errors.stop.failures` of the last `wherry.errors.stop.records` records fail the task.
+
+A log line says which record it was, never what it held, nor for sources (Kafka Connect prints those whole): logs are
+read by more people than topics.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import time
 import traceback
@@ -16,15 +24,25 @@ from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 
-from wherry.contract.batch import HEADERS_TYPE, Batch, Constants, RowError
+from wherry.contract.batch import HEADERS_TYPE, Batch, Constants, RowError, of_value
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, WherryError, error_for
 from wherry.worker.convert import DataError
+from wherry.worker.convert.json import JsonConverter
 from wherry.worker.convert.step import Stage, StageFailure, keep_rows
 from wherry.worker.endpoints import Remaining, Writer
+from wherry.worker.policy import RetryPolicy, StopThreshold
 
 logger: Final = logging.getLogger("wherry.worker.errors")
 
 HEADER_PREFIX: Final = "__connect.errors."
+# Key and value of a letter that had no bytes when it failed are JSON; `wherry dlq replay` looks for this.
+ENCODING_HEADER: Final = "__wherry.errors.encoding"
+QUEUE_KEYS: Final = "errors.deadletterqueue."
+# The same keys for a source: Kafka Connect ignores its own ones there, so they can't be given a meaning.
+SOURCE_QUEUE_KEYS: Final = "wherry.errors.deadletterqueue."
+STOP_FAILURES_KEY: Final = "wherry.errors.stop.failures"
+STOP_RECORDS_KEY: Final = "wherry.errors.stop.records"
+STOP_RECORDS_DEFAULT: Final = 1_000
 # A dead letter queue that takes nothing for so long fails the task.
 DEAD_LETTER_FLUSH_S: Final = 30.0
 
@@ -49,9 +67,11 @@ class ErrorRules:
         log_messages: Whether the log says which record it was.
         retry_timeout_ms: How long an operation is retried; -1 is for ever.
         retry_delay_max_ms: Longest delay between retries.
-        dead_letter_topic: Where failed rows go; empty for nowhere. Sinks only.
+        dead_letter_topic: Where failed rows go; empty for nowhere.
         dead_letter_replication: Replication factor it is created with.
         context_headers: Whether dead letters tell what happened.
+        stop_failures: So many failed records among `stop_records` end the tolerance; 0 never does.
+        stop_records: See `stop_failures`.
     """
 
     tolerate: bool = False
@@ -62,6 +82,8 @@ class ErrorRules:
     dead_letter_topic: str = ""
     dead_letter_replication: int = 3
     context_headers: bool = False
+    stop_failures: int = 0
+    stop_records: int = STOP_RECORDS_DEFAULT
 
     @classmethod
     def of(cls, config: Mapping[str, str], *, sink: bool) -> ErrorRules:
@@ -76,17 +98,24 @@ class ErrorRules:
                 f"Invalid value {tolerance} for configuration errors.tolerance: String must be one of: none, all",
                 key="errors.tolerance",
             )
-        queue = "errors.deadletterqueue."
+        queue = QUEUE_KEYS if sink else SOURCE_QUEUE_KEYS
         return cls(
             tolerate=tolerance == "all",
             log=_boolean(config, "errors.log.enable"),
             log_messages=_boolean(config, "errors.log.include.messages"),
             retry_timeout_ms=_integer(config, "errors.retry.timeout", 0),
             retry_delay_max_ms=_integer(config, "errors.retry.delay.max.ms", 60_000),
-            dead_letter_topic=config.get(f"{queue}topic.name", "").strip() if sink else "",
+            dead_letter_topic=config.get(f"{queue}topic.name", "").strip(),
             dead_letter_replication=_integer(config, f"{queue}topic.replication.factor", 3),
             context_headers=_boolean(config, f"{queue}context.headers.enable"),
+            stop_failures=_integer(config, STOP_FAILURES_KEY, 0),
+            stop_records=_integer(config, STOP_RECORDS_KEY, STOP_RECORDS_DEFAULT),
         )
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How long an operation on records is tried again."""
+        return RetryPolicy(self.retry_timeout_ms / 1000, self.retry_delay_max_ms / 1000)
 
     @property
     def keeps_rows(self) -> bool:
@@ -100,10 +129,14 @@ class GivenUp:
 
     skipped: int = 0
     dead_letters: int = 0
+    logged: int = 0
 
 
 class Giving(Protocol):
     """What the pump asks of a tolerance."""
+
+    def saw(self, rows: int) -> None:
+        """A batch of so many rows was read; comes before its failures."""
 
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
         """Logs the rows and keeps them; raises when none is tolerated."""
@@ -128,14 +161,22 @@ class Tolerance:
         self._task = task
         self._dead_letters = dead_letters
         self._unflushed = False
+        self._threshold = StopThreshold(rules.stop_failures, rules.stop_records)
+        self._as_json = JsonConverter({"schemas.enable": "false"}, is_key=False)
+
+    def saw(self, rows: int) -> None:
+        """See `Giving.saw`."""
+        self._threshold.saw(rows)
 
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
         """See `Giving.give_up`.
 
         Raises:
-            ToleranceExceededError: Nothing is tolerated; the rows are in the dead letter queue all the same.
+            ToleranceExceededError: Nothing is tolerated, or too much has failed; the rows are in the dead letter queue
+                all the same.
         """
         letters = 0
+        one_too_many: StageFailure | None = None
         for failure in failures:
             if self._rules.log:
                 logger.error(self._log_line(failure), extra={"connector": self._connector, "task": self._task})
@@ -144,11 +185,13 @@ class Tolerance:
                 self._dead_letters.write(letter, letter)
                 self._unflushed = True
                 letters += 1
-        if failures and not self._rules.tolerate:
+            if self._threshold.failed(failure.row):
+                one_too_many = failure
+        if failures and (one_too_many is not None or not self._rules.tolerate):
             deadline = time.monotonic() + DEAD_LETTER_FLUSH_S
             self.flush(lambda: deadline - time.monotonic())
-            raise self._exceeded(failures[0])
-        return GivenUp(len(failures), letters)
+            raise self._exceeded(failures[0] if one_too_many is None else one_too_many)
+        return GivenUp(len(failures), letters, len(failures) if self._rules.log else 0)
 
     def flush(self, remaining: Remaining) -> None:
         """See `Giving.flush`.
@@ -173,10 +216,16 @@ class Tolerance:
             self._dead_letters.close()
 
     def _exceeded(self, failure: StageFailure) -> WherryError:
+        rules = self._rules
+        remedy = "Set errors.tolerance=all to skip such records."
+        if rules.tolerate:
+            remedy = (
+                f"{rules.stop_failures} of the last {rules.stop_records} records have failed, which is where "
+                f"{STOP_FAILURES_KEY} ends the tolerance."
+            )
         message = (
             f"Tolerance exceeded in error handler: {failure.stage.value} with class {failure.executing} failed for "
-            f"{_whereabouts(failure)}: {failure.error.message.rstrip(': ')}. "
-            "Set errors.tolerance=all to skip such records."
+            f"{_whereabouts(failure)}: {failure.error.message.rstrip(': .')}. {remedy}"
         )
         if failure.error.error_class is ErrorClass.SCHEMA:
             return ToleranceExceededError(message, reason=failure.error.reason)
@@ -187,7 +236,6 @@ class Tolerance:
             f"Error encountered in task {self._connector}-{self._task}. Executing stage '{failure.stage.value}' with "
             f"class '{failure.executing}': {failure.error.message}"
         )
-        # Only where the record was, never what it held: logs are read by more people than topics.
         return f"{line} [{_whereabouts(failure)}]" if self._rules.log_messages else line
 
     def _letter(self, failure: StageFailure) -> Batch:
@@ -196,8 +244,11 @@ class Tolerance:
         headers = row.headers[0].as_py() if row.headers is not None else None
         pairs = [(pair["name"], pair["value"]) for pair in headers or ()]
         if self._rules.context_headers:
-            pairs += [(HEADER_PREFIX + name, text.encode()) for name, text in self._context(failure)]
-        columns = {name: row.stored(name) for name in ("value", "key") if row.stored(name) is not None}
+            pairs += [(HEADER_PREFIX + name, _encoded(text)) for name, text in self._context(failure)]
+        columns = {name: row.stored(name) for name in ("value", "key")}
+        if any(column is not None and column.type not in _BYTES for column in columns.values()):
+            columns = {name: self._bytes_of(row, name, column) for name, column in columns.items()}
+            pairs.append((ENCODING_HEADER, b"json"))
         columns["timestamp"] = row.timestamp
         if pairs:
             entries = [{"name": name, "value": value} for name, value in pairs]
@@ -206,13 +257,23 @@ class Tolerance:
         records = pa.RecordBatch.from_arrays(list(present.values()), names=list(present))
         return Batch(records, Constants(topic=self._rules.dead_letter_topic))
 
-    def _context(self, failure: StageFailure) -> list[tuple[str, str]]:
+    def _bytes_of(self, row: Batch, name: str, column: pa.Array | None) -> pa.Array | None:
+        """The JSON of a value that had no bytes; of one that has no JSON the text that Python shows."""
+        if column is None:
+            return None
+        converted = self._as_json.from_connect("", row.records.schema.field(name), column)
+        if not converted.failures and converted.runs:
+            return converted.runs[0].column
+        text = json.dumps(column[0].as_py(), ensure_ascii=False, default=str)
+        return pa.array([text.encode(errors="replace")], pa.binary())
+
+    def _context(self, failure: StageFailure) -> list[tuple[str, str | None]]:
         topic, partition, offset = _source_of(failure)
         error = failure.error
         return [
-            ("topic", str(topic)),
-            ("partition", str(partition)),
-            ("offset", str(offset)),
+            ("topic", topic),
+            ("partition", _text(partition)),
+            ("offset", _text(offset)),
             ("connector.name", self._connector),
             ("task.id", str(self._task)),
             ("stage", failure.stage.value),
@@ -230,6 +291,16 @@ def row_failure(raw: Batch | None, error: RowError, stage: Stage, executing: str
     return StageFailure(_NOTHING if raw is None else raw, error.row, stage, executing, known)
 
 
+def unread_failure(batch: Batch, error: RowError, executing: str) -> StageFailure:
+    """Makes the failure of a row that a source could not read: all there is of it are the bytes it tells, if any."""
+    told = row_failure(None, error, Stage.TASK_POLL, executing)
+    if not error.raw:
+        return dataclasses.replace(told, row=0)
+    topics = batch.topics()
+    constants = Constants(topic=topics[0] if len(topics) == 1 else None)
+    return dataclasses.replace(told, raw=of_value(pa.array([error.raw], pa.binary()), constants=constants), row=0)
+
+
 def _source_of(failure: StageFailure) -> tuple[str | None, int | None, int | None]:
     raw, row = failure.raw, failure.row
     if row >= raw.num_rows:
@@ -242,10 +313,20 @@ def _source_of(failure: StageFailure) -> tuple[str | None, int | None, int | Non
     return values[0], values[1], values[2]
 
 
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
 def _whereabouts(failure: StageFailure) -> str:
     topic, partition, offset = _source_of(failure)
     if topic is None and partition is None:
         return "a record"
+    if partition is None:
+        return f"a record for topic {topic}"
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
@@ -261,4 +342,5 @@ def _integer(config: Mapping[str, str], key: str, default: int) -> int:
         raise ConfigError(f"Invalid value {text} for configuration {key}: Not a number.", key=key) from None
 
 
+_BYTES: Final = frozenset({pa.binary(), pa.large_binary(), pa.null()})
 _NOTHING: Final = Batch(pa.record_batch([pa.nulls(0)], names=["value"]))

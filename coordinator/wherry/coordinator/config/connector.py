@@ -14,7 +14,7 @@ from wherry.contract.config import HIDDEN, ConfigDef, ConfigKey, ConfigType, Sec
 from wherry.contract.description import ClassDescription, Role
 from wherry.contract.errors import ConfigError
 from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigKeyInfo, ConfigValueInfo
-from wherry.coordinator.config import converters
+from wherry.coordinator.config import converters, errorkeys
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS, SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.overrides import OverridePolicy
 
@@ -82,6 +82,8 @@ def validate(
     else:
         _check_source(report)
     for name, errors in rules.overrides.problems(config).items():
+        report.add(name, *errors)
+    for name, errors in errorkeys.problems(config, description.role).items():
         report.add(name, *errors)
     for name, problems in (found or {}).items():
         report.add(name, *problems)

@@ -235,7 +235,7 @@ class LeaseReport(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., phase: _Optional[_Union[LeasePhase, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., splits_done: _Optional[_Iterable[str]] = ..., want_split: bool = ..., counts: _Optional[_Union[LeaseCounts, _Mapping]] = ..., tokens: _Optional[_Iterable[bytes]] = ..., lag: _Optional[int] = ..., trouble: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., sidecar_pids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LeaseCounts(_message.Message):
-    __slots__ = ("records_read", "records_written", "bytes_read", "bytes_written", "records_filtered", "failures", "errors", "skipped", "retries", "dead_letters", "batches", "read_time_us", "convert_time_us", "write_time_us", "commit_time_us", "commits", "latency_buckets")
+    __slots__ = ("records_read", "records_written", "bytes_read", "bytes_written", "records_filtered", "failures", "errors", "skipped", "retries", "dead_letters", "batches", "read_time_us", "convert_time_us", "write_time_us", "commit_time_us", "commits", "latency_buckets", "logged", "dead_letter_failures", "last_error_ms")
     RECORDS_READ_FIELD_NUMBER: _ClassVar[int]
     RECORDS_WRITTEN_FIELD_NUMBER: _ClassVar[int]
     BYTES_READ_FIELD_NUMBER: _ClassVar[int]
@@ -253,6 +253,9 @@ class LeaseCounts(_message.Message):
     COMMIT_TIME_US_FIELD_NUMBER: _ClassVar[int]
     COMMITS_FIELD_NUMBER: _ClassVar[int]
     LATENCY_BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    LOGGED_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_MS_FIELD_NUMBER: _ClassVar[int]
     records_read: int
     records_written: int
     bytes_read: int
@@ -270,7 +273,10 @@ class LeaseCounts(_message.Message):
     commit_time_us: int
     commits: int
     latency_buckets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, records_read: _Optional[int] = ..., records_written: _Optional[int] = ..., bytes_read: _Optional[int] = ..., bytes_written: _Optional[int] = ..., records_filtered: _Optional[int] = ..., failures: _Optional[int] = ..., errors: _Optional[int] = ..., skipped: _Optional[int] = ..., retries: _Optional[int] = ..., dead_letters: _Optional[int] = ..., batches: _Optional[int] = ..., read_time_us: _Optional[int] = ..., convert_time_us: _Optional[int] = ..., write_time_us: _Optional[int] = ..., commit_time_us: _Optional[int] = ..., commits: _Optional[int] = ..., latency_buckets: _Optional[_Iterable[int]] = ...) -> None: ...
+    logged: int
+    dead_letter_failures: int
+    last_error_ms: int
+    def __init__(self, records_read: _Optional[int] = ..., records_written: _Optional[int] = ..., bytes_read: _Optional[int] = ..., bytes_written: _Optional[int] = ..., records_filtered: _Optional[int] = ..., failures: _Optional[int] = ..., errors: _Optional[int] = ..., skipped: _Optional[int] = ..., retries: _Optional[int] = ..., dead_letters: _Optional[int] = ..., batches: _Optional[int] = ..., read_time_us: _Optional[int] = ..., convert_time_us: _Optional[int] = ..., write_time_us: _Optional[int] = ..., commit_time_us: _Optional[int] = ..., commits: _Optional[int] = ..., latency_buckets: _Optional[_Iterable[int]] = ..., logged: _Optional[int] = ..., dead_letter_failures: _Optional[int] = ..., last_error_ms: _Optional[int] = ...) -> None: ...
 
 class LeaseEnded(_message.Message):
     __slots__ = ("reason", "error_class", "message", "trace")
