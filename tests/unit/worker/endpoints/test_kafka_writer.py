@@ -139,7 +139,7 @@ def test_a_broker_that_is_away_fails_the_flush_in_time() -> None:
     writer = KafkaWriter(writer_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"}))
     write(writer, batch_of(b"a"))
     deadline = time.monotonic() + 1.0
-    with pytest.raises(TransientError, match="1 records were not acknowledged"):
+    with pytest.raises(TransientError, match=r"\d+ records were not acknowledged"):
         writer.flush(lambda: deadline - time.monotonic())
     begun = time.monotonic()
     writer.close()
