@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.data import DATE, DECIMAL, TIME, TIMESTAMP
 from wherry.contract.errors import ConfigError
+from wherry.contract.schema import field_of
 from wherry.worker.convert import Converted
 from wherry.worker.convert.json import JsonConverter
 from wherry.worker.convert.json_read import _fast, _OddRowError, _storage, parse_json
 from wherry.worker.convert.json_rows import connect_value
-from wherry.worker.convert.schema import DATE, DECIMAL, TIME, TIMESTAMP, field_of
 
 ENVELOPES = JsonConverter({}, is_key=False)
 BARE = JsonConverter({"schemas.enable": "false"}, is_key=False)

@@ -15,17 +15,9 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from wherry.contract.errors import RecordRejectedError
+from wherry.contract.data import DataError
 
-
-class DataError(RecordRejectedError):
-    """A value that can't be converted.
-
-    Attributes:
-        java_class: Class of the exception that Kafka Connect would name in the dead letter queue's headers.
-    """
-
-    java_class: ClassVar[str] = "org.apache.kafka.connect.errors.DataException"
+__all__ = ["Converted", "Converter", "DataError", "Failure", "Run"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.data import DATE, TIME, TIMESTAMP
+from wherry.contract.schema import default_of
 from wherry.worker.convert import DataError
-from wherry.worker.convert.schema import DATE, TIME, TIMESTAMP, default_of
 
 # Converts a parsed value into one that Arrow takes for the field.
 RowRules = Callable[[pa.Field, Any], Any]

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
+from wherry.contract.schema import field_of, schema_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_read import BAD_JSON, loads, parse_json
 from wherry.worker.convert.json_rows import connect_value
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
-from wherry.worker.convert.schema import field_of, schema_of
 
 # Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
 SCHEMAS_KNOWN_MAX: Final = 1_000

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json, java_double
+from wherry.contract.schema import default_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
-from wherry.worker.convert.schema import default_of
 
 _NULL: Final = pa.scalar("null", pa.string())
 _EMPTY: Final = pa.scalar("", pa.string())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wherry.worker.convert import DataError
-from wherry.worker.convert.schema import DATE, DECIMAL, TIME, TIMESTAMP, field_of, schema_of
+from wherry.contract.data import DATE, DECIMAL, TIME, TIMESTAMP, DataError, Kind, Schema
+from wherry.contract.schema import field_of, from_field, from_form, schema_of, to_field, to_form
 
 PRIMITIVE = ["boolean", "int8", "int16", "int32", "int64", "float", "double", "bytes", "string"]
 
@@ -91,3 +91,61 @@ def test_a_schema_nested_without_end_is_refused() -> None:
         schema = {"type": "array", "items": schema}
     with pytest.raises(DataError, match="levels deep"):
         field_of(schema)
+
+
+@given(schemas())
+def test_a_schema_is_the_same_as_a_value_and_as_a_field(form: dict[str, Any]) -> None:
+    schema = from_form(form)
+    assert to_form(schema) == form
+    field = to_field(schema)
+    assert from_field(field) == schema
+    assert field.equals(field_of(form), check_metadata=True)
+
+
+UNUSUAL = [
+    {"type": "int8", "optional": False, "name": DATE, "version": 1},
+    {"type": "int64", "optional": True, "name": TIME},
+    {"type": "int32", "optional": False, "name": TIMESTAMP, "version": 7, "doc": "d", "parameters": {"a": "b"}},
+    {"type": "string", "optional": False, "name": DATE},
+    {"type": "string", "optional": False, "version": 3},
+    {"type": "int32", "optional": True, "default": None},
+    {"type": "int32", "optional": False, "name": DATE, "version": 1, "default": 18262},
+    {"type": "bytes", "optional": False, "default": "AQL/"},
+    {
+        "type": "bytes",
+        "optional": False,
+        "name": DECIMAL,
+        "version": 1,
+        "parameters": {"scale": "2", "connect.decimal.precision": "60"},
+        "default": "AQ==",
+    },
+    {
+        "type": "map",
+        "keys": {"type": "int32", "optional": True, "doc": "k"},
+        "values": {"type": "string", "optional": True, "default": "é"},
+        "optional": False,
+        "default": [[1, "x"]],
+    },
+    {
+        "type": "struct",
+        "fields": [{"type": "int32", "optional": False, "default": 4, "field": "a"}],
+        "optional": True,
+        "name": "s",
+    },
+]
+
+
+@pytest.mark.parametrize("form", UNUSUAL, ids=[str(index) for index in range(len(UNUSUAL))])
+def test_what_is_unusual_in_a_schema_is_kept_too(form: dict[str, Any]) -> None:
+    assert schema_of(field_of(form)) == form
+    assert to_form(from_form(form)) == form
+    assert from_field(to_field(from_form(form))) == from_form(form)
+
+
+def test_a_precision_beyond_38_digits_takes_the_wider_decimal() -> None:
+    assert field_of(UNUSUAL[8]).type == pa.decimal256(76, 2)
+
+
+def test_elements_without_a_schema_in_common_have_no_arrow_type() -> None:
+    with pytest.raises(DataError, match="items"):
+        to_field(Schema(Kind.ARRAY))

@@ -1,0 +1,234 @@
+"""Values of a Connect schema as JSON payloads, as Kafka Connect's JsonConverter has them. Pure.
+
+Bytes are base64, decimals the base64 of their unscaled number, Date counts days, Time and Timestamp ms; a map with text
+keys is an object and any other a list of pairs. Reading is as lenient as Kafka Connect's: integers wrap, fractions are
+cut, and a wrong kind of scalar is 0, 0.0, false or null.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from wherry.contract.data import DATE, DAY_MS, DECIMAL, TIME, DataError, Float32, Instant, Kind, Schema
+from wherry.contract.java import to_float32
+from wherry.contract.values import milliseconds
+
+_BITS: Final = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
+_MOMENTS: Final = (Instant, datetime.date, datetime.time)
+
+
+def to_payload(schema: Schema, value: Any) -> Any:
+    """Returns the JSON of a value.
+
+    Raises:
+        DataError: The value doesn't fit its schema.
+    """
+    if value is None:
+        if schema.optional:
+            return None
+        if schema.has_default and schema.default is not None:
+            return to_payload(schema, schema.default)
+        raise DataError(
+            "Conversion error: null value for field that is required and has no default value", reason="NOT_NULL"
+        )
+    logical = schema.logical
+    if logical == DECIMAL:
+        return base64.b64encode(unscaled(value, schema.scale)).decode()
+    if logical is not None:
+        return _count(logical, value)
+    kind = schema.kind
+    if kind is Kind.BYTES and isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if kind is Kind.ARRAY and isinstance(value, list | tuple):
+        return [to_payload(_part(schema.value), item) for item in value]
+    if kind is Kind.MAP and isinstance(value, Mapping):
+        return _map_payload(schema, value)
+    if kind is Kind.STRUCT and isinstance(value, Mapping):
+        return {field.name: to_payload(field.schema, value.get(field.name)) for field in schema.fields}
+    if _is_scalar(kind, value):
+        return value
+    raise DataError(f"A {type(value).__name__} is no value of type {kind.value}.", reason="WRONG_KIND")
+
+
+def from_payload(schema: Schema, value: Any) -> Any:
+    """Returns the value that a JSON payload stands for.
+
+    Raises:
+        DataError: Kafka Connect would refuse it too.
+    """
+    if value is None:
+        if schema.has_default and schema.default is not None:
+            return schema.default
+        if schema.optional:
+            return None
+        raise DataError(f"Invalid null value for required {schema.kind.value} field", reason="NOT_NULL")
+    kind = schema.kind
+    if schema.logical == DECIMAL:
+        return _decimal(schema, value)
+    if schema.logical is not None:
+        return _instant(schema.logical, value)
+    if kind in _BITS:
+        return _wrapped(_whole(value), _BITS[kind])
+    if kind in {Kind.FLOAT32, Kind.FLOAT64}:
+        return _floating(value, single=kind is Kind.FLOAT32)
+    if kind is Kind.BOOLEAN:
+        return value is True
+    if kind is Kind.STRING:
+        return value if isinstance(value, str) else None
+    if kind is Kind.BYTES:
+        return _bytes(value)
+    return _nested(schema, value)
+
+
+def unscaled(value: Any, scale: int) -> bytes:
+    """Returns the big-endian two's complement of a decimal without its point.
+
+    Raises:
+        DataError: Its scale is another one.
+    """
+    if not isinstance(value, Decimal):
+        raise DataError(f"A {type(value).__name__} is no value of type Decimal.", reason="WRONG_KIND")
+    sign, digits, exponent = value.as_tuple()
+    if exponent != -scale:
+        raise DataError("Decimal value has mismatching scale for given Decimal schema. ", reason="WRONG_KIND")
+    number = int(Decimal((sign, digits, 0)))
+    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
+def scaled(data: bytes, scale: int) -> Decimal:
+    """Returns the decimal of an unscaled number."""
+    number = int.from_bytes(data, "big", signed=True)
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def _is_scalar(kind: Kind, value: Any) -> bool:
+    if kind is Kind.BOOLEAN:
+        return isinstance(value, bool)
+    if kind in _BITS:
+        bits = _BITS[kind] - 1
+        return isinstance(value, int) and not isinstance(value, bool | Instant) and -1 << bits <= value < 1 << bits
+    if kind in {Kind.FLOAT32, Kind.FLOAT64}:
+        return isinstance(value, float)
+    return kind is Kind.STRING and isinstance(value, str)
+
+
+def _map_payload(schema: Schema, value: Mapping[Any, Any]) -> Any:
+    key, item = _part(schema.key), _part(schema.value)
+    if key.kind is Kind.STRING:
+        return {to_payload(key, name): to_payload(item, found) for name, found in value.items()}
+    return [[to_payload(key, name), to_payload(item, found)] for name, found in value.items()]
+
+
+def _part(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise DataError("The elements of the array or map have no schema in common.", reason="BAD_SCHEMA")
+    return schema
+
+
+def _count(logical: str, value: Any) -> int:
+    if not isinstance(value, _MOMENTS):
+        raise DataError(
+            f"A {type(value).__name__} is no value of type {logical.rpartition('.')[2]}.", reason="WRONG_KIND"
+        )
+    ms = milliseconds(value)
+    if logical == DATE:
+        if ms % DAY_MS:
+            raise DataError(
+                "Kafka Connect Date type should not have any time fields set to non-zero values.", reason="WRONG_KIND"
+            )
+        return ms // DAY_MS
+    if logical == TIME and not 0 <= ms < DAY_MS:
+        raise DataError(
+            "Kafka Connect Time type should not have any date fields set to non-zero values.", reason="WRONG_KIND"
+        )
+    return ms
+
+
+def _instant(logical: str, value: Any) -> Instant:
+    limit = 1 << 63 if logical not in {DATE, TIME} else 1 << 31
+    if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
+        short = logical.rpartition(".")[2]
+        raise DataError(f"Invalid type for {short}, expected integer but was {node_name(value)}", reason="WRONG_KIND")
+    return Instant(value * DAY_MS if logical == DATE else value)
+
+
+def _decimal(schema: Schema, value: Any) -> Decimal:
+    if isinstance(value, str):
+        return scaled(_bytes(value), schema.scale)
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    raise DataError(
+        f"Invalid type for Decimal, expected numeric or text but was {node_name(value)}", reason="WRONG_KIND"
+    )
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise DataError("Invalid bytes field", reason="WRONG_KIND") from None
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+        return 0
+    return int(value)
+
+
+def _wrapped(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _floating(value: Any, *, single: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return 0.0
+    if single:
+        return Float32(to_float32(value) + 0.0)
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _nested(schema: Schema, value: Any) -> Any:
+    if schema.kind is Kind.STRUCT:
+        if not isinstance(value, dict):
+            raise DataError(
+                f"Structs should be encoded as JSON objects, but found {node_name(value)}", reason="WRONG_KIND"
+            )
+        return {field.name: from_payload(field.schema, value.get(field.name)) for field in schema.fields}
+    if schema.kind is Kind.ARRAY:
+        if not isinstance(value, list):
+            raise DataError(f"Invalid type for list. Expected array but was {node_name(value)}", reason="WRONG_KIND")
+        return [from_payload(_part(schema.value), item) for item in value]
+    key, item = _part(schema.key), _part(schema.value)
+    if key.kind is Kind.STRING:
+        if not isinstance(value, dict):
+            raise DataError(
+                f"Maps with string fields should be encoded as JSON objects, but found {node_name(value)}",
+                reason="WRONG_KIND",
+            )
+        return {name: from_payload(item, found) for name, found in value.items()}
+    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+        raise DataError("Maps with non-string fields should be encoded as JSON arrays of tuples", reason="WRONG_KIND")
+    return {from_payload(key, name): from_payload(item, found) for name, found in value}
+
+
+def node_name(value: Any) -> str:
+    """Returns the name that Kafka Connect's messages give to a kind of JSON value."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if isinstance(value, int | float | Decimal):
+        return "NUMBER"
+    if isinstance(value, str):
+        return "STRING"
+    return "ARRAY" if isinstance(value, list) else "OBJECT"
