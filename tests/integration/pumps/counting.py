@@ -13,6 +13,7 @@ class CountingConfig(Config):
     topic: str = key(doc="Topic to write to.")
     count: int = key(default=1_000, type="long", doc="Numbers to emit.")
     rows: int = key(default=500, doc="Rows of a batch.")
+    mark_every: int = key(default=0, doc="Numbers between marks; 0 marks the end of each batch.")
     pause: float = key(default=0.0, doc="Seconds between batches.")
 
 
@@ -28,7 +29,12 @@ class Counting(Source[CountingConfig]):
                 return
             end = min(first + self.config.rows, self.config.count)
             values = pa.array([str(number) for number in range(first, end)])
-            yield Batch(value=values, topic=self.config.topic, marks=[Mark(end - first, {"p": 0}, {"n": end})])
+            every = self.config.mark_every
+            ends = (
+                [n for n in range(first + 1, end + 1) if n % every == 0 or n == self.config.count] if every else [end]
+            )
+            marks = [Mark(n - first, {"p": 0}, {"n": n}) for n in ends]
+            yield Batch(value=values, topic=self.config.topic, marks=marks)
             if self.config.pause:
                 self.wait(self.config.pause)
         while not self.stopping:

@@ -12,7 +12,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -25,17 +25,25 @@ from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
+from wherry.worker.boundaries import Boundaries, Boundary
 from wherry.worker.convert.registry import converters_of
 from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect
 from wherry.worker.convert.typed import TypedValues
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Reader, Writer
-from wherry.worker.endpoints.kafka_config import admin_config, reader_config, writer_config
+from wherry.worker.endpoints.kafka_config import (
+    admin_config,
+    offsets_consumer_config,
+    reader_config,
+    transactional_config,
+    writer_config,
+)
 from wherry.worker.endpoints.kafka_reader import KafkaReader
 from wherry.worker.endpoints.kafka_writer import KafkaWriter
 from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
 from wherry.worker.endpoints.sidecar_writer import SidecarWriter
-from wherry.worker.endpoints.topics import TopicCreator, TopicRules
+from wherry.worker.endpoints.topics import TopicCreator, TopicRules, offsets_topic_rules
+from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment
 from wherry.worker.tolerance import ErrorRules, Giving, Tolerance
@@ -50,6 +58,24 @@ class PipelineKind(enum.IntEnum):
     SINK = 2
     DIRECT = 3
     MIRROR = 4
+
+
+class Transacting(Protocol):
+    """What a transactional writer does beyond writing."""
+
+    def stage(self, positions: Sequence[Position]) -> None:
+        """Names the positions that the next flush stores with the rows."""
+
+    def abort(self) -> None:
+        """Rolls back what was written since the last flush."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Transactions:
+    """How rows and positions are written in one transaction."""
+
+    boundaries: Boundaries
+    writer: Transacting
 
 
 @dataclasses.dataclass(slots=True)
@@ -69,6 +95,7 @@ class Pipeline:
         split: Whether it is a split, and others may follow.
         settles: Whether the source wants to know what was committed, also at the end.
         opener: Opens the reader of the next split.
+        transactions: Set where rows and positions are written in one transaction.
         closers: What `close` calls besides.
     """
 
@@ -85,6 +112,7 @@ class Pipeline:
     settles: bool = False
     opener: Callable[[Work, Sequence[Position]], Reader] | None = None
     closers: tuple[Callable[[], None], ...] = ()
+    transactions: Transactions | None = None
 
     def open_split(self, assignment: Assignment) -> None:
         """Goes on with another split."""
@@ -157,6 +185,7 @@ class _Builder:
         self._lookup = lookup or position_lookup(self._positions)
         self._work = work or from_proto.work(grant.work)
         self._clients: dict[Role, SidecarClient] = {}
+        self._transactions: Transactions | None = None
         self._sink = self._kind in {PipelineKind.SINK, PipelineKind.DIRECT}
         self._rules = ErrorRules.of(self._config, sink=self._kind is PipelineKind.SINK)
 
@@ -190,6 +219,7 @@ class _Builder:
             settles=from_sidecar,
             opener=self._sidecar_reader if from_sidecar else None,
             closers=(tolerance.close, self._close_clients),
+            transactions=self._transactions,
         )
 
     def _reader(self) -> Reader:
@@ -237,10 +267,32 @@ class _Builder:
         )
 
     def _kafka_writer(self) -> Writer:
+        if self._grant.HasField("exactly_once"):
+            return self._transactional_writer(self._grant.exactly_once)
         client = writer_config(self._connector, self._grant.task, self._config, self._worker)
         _warn(client, "producer", self._connector)
         rules = TopicRules.of(self._config, self._worker)
         return KafkaWriter(client, creator=self._creator(rules))
+
+    def _transactional_writer(self, wanted: lease_pb2.ExactlyOnce) -> Writer:
+        boundary = from_proto.known(Boundary, wanted.boundary, None)
+        if boundary is None:
+            raise ConnectorBugError(f"The lease asks for a transaction boundary {wanted.boundary}, which is unknown.")
+        task = (self._connector, self._grant.task, self._config, self._worker)
+        client = transactional_config(*task, wanted.transactional_id, wanted.interval_ms)
+        _warn(client, "producer", self._connector)
+        writer = TransactionalWriter(
+            client,
+            offsets_consumer_config(*task, client).values,
+            self._connector,
+            wanted.offsets_topic,
+            creator=self._creator(TopicRules.of(self._config, self._worker)),
+            offsets_creator=self._creator(offsets_topic_rules(self._worker)),
+        )
+        self._transactions = Transactions(Boundaries(boundary, wanted.interval_ms / 1000), writer)
+        # All stored positions are known here, and they are the truth; the coordinator's may be older.
+        self._lookup = position_lookup(self._positions)
+        return writer
 
     def _creator(self, rules: TopicRules | None) -> TopicCreator | None:
         if rules is None:

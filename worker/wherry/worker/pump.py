@@ -25,13 +25,13 @@ from opentelemetry.trace import Span, SpanKind
 
 from wherry.contract import trace
 from wherry.contract.batch import Batch
-from wherry.contract.errors import ErrorClass, FencedError, TransientError, WherryError
+from wherry.contract.errors import ConnectorBugError, ErrorClass, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
 from wherry.worker import memory
 from wherry.worker.convert.step import StageFailure, keep_rows
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
-from wherry.worker.pipeline import Pipeline
+from wherry.worker.pipeline import Pipeline, Transactions
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
@@ -116,7 +116,7 @@ class _Pump:
             return self._drain(self._signals.drain_seconds)
         now = self._clock()
         self._settle()
-        if self._commits.due(now) or self._pipeline.writer.needs_flush:
+        if self._due(now):
             self._commit()
         if self._reports.due(now):
             self._report(Phase.PAUSED if self._signals.paused else Phase.RUNNING)
@@ -126,13 +126,23 @@ class _Pump:
         self._obey_writer()
         if not self._pipeline.writer.ready(POLL_TIMEOUT_S):
             return None
+        transactions = self._pipeline.transactions
+        hurries = transactions is not None and transactions.boundaries.hurries
         try:
-            moved = self._move(POLL_TIMEOUT_S)
+            moved = self._move(0.0 if hurries else POLL_TIMEOUT_S)
         except BrokenOffError:
             # Nothing of the batch was given on, so nothing may be read after it: it is read again.
             self._broken_off = True
             return None
+        if hurries and not moved:
+            self._commit()
         return None if moved else self._nothing_came()
+
+    def _due(self, now: float) -> bool:
+        """Whether to commit now."""
+        if self._pipeline.transactions is not None:
+            return self._pipeline.transactions.boundaries.due(now)
+        return self._commits.due(now) or self._pipeline.writer.needs_flush
 
     def _move(self, timeout_s: float) -> bool:
         """Moves one batch; False when none came."""
@@ -180,12 +190,23 @@ class _Pump:
         self._pipeline.tolerance.saw(batch.num_rows)
         for error in batch.row_errors:
             self._give_up([unread_failure(batch, error, self._pipeline.connector_class)])
+        transactions = self._pipeline.transactions
+        if transactions is None:
+            self._take_over(batch)
+        else:
+            for piece in transactions.boundaries.pieces(batch):
+                self._take_over(piece.batch)
+                transactions.boundaries.wrote(piece, self._clock())
+                if transactions.boundaries.due(self._clock()):
+                    self._commit()
+        self._pipeline.latency(batch, self._counts)
+        self._take_failed_rows()
+
+    def _take_over(self, batch: Batch) -> None:
         self._pass_on(batch)
         for mark in batch.marks:
             self._pending[mark.position.partition] = mark.position
         self._commits.wrote(self._clock())
-        self._pipeline.latency(batch, self._counts)
-        self._take_failed_rows()
 
     def _pass_on(self, batch: Batch) -> None:
         """Takes a batch through the steps and hands what becomes of it to the writer."""
@@ -214,6 +235,14 @@ class _Pump:
         """Flushes, and reports the positions that are durable now."""
         begun = self._clock()
         remaining = self._remaining(deadline_s)
+        transactions = self._pipeline.transactions
+        if transactions is not None:
+            if not transactions.boundaries.clean:
+                self._roll_back(transactions)
+                return
+            # The positions become visible with the rows, so what was given up must be safe before.
+            self._pipeline.tolerance.flush(remaining)
+            transactions.writer.stage(tuple(self._pending.values()))
         flushed = self._flush(remaining, final=final)
         self._pipeline.tolerance.flush(remaining)
         self._check_fence()
@@ -227,6 +256,8 @@ class _Pump:
             self._pending.clear()
         now = self._clock()
         self._commits.committed(now)
+        if transactions is not None:
+            transactions.boundaries.ended(now)
         if self._pending:
             # The destination keeps rows back: ask again later.
             self._commits.wrote(now)
@@ -239,6 +270,13 @@ class _Pump:
                 positions=positions,
                 tokens=(flushed.token,) if flushed.token else (),
             )
+
+    def _roll_back(self, transactions: Transactions) -> None:
+        """Takes back the open transaction: rows in it are behind the last mark. Nothing may be read after this."""
+        transactions.writer.abort()
+        self._pending.clear()
+        transactions.boundaries.ended(self._clock())
+        self._commits.committed(self._clock())
 
     def _flush(self, remaining: Remaining, *, final: bool) -> Flushed:
         """Flushes the writer; rows it asks to be offered once more are, and are flushed as well."""
@@ -336,6 +374,11 @@ class _Pump:
     def _next_split(self) -> EndReason | None:
         """The split is read to its end: makes it durable, asks for the next one and opens it."""
         split = self._pipeline.work if self._pipeline.split else None
+        transactions = self._pipeline.transactions
+        if transactions is not None and split is not None and not transactions.boundaries.clean:
+            raise ConnectorBugError(
+                f"The split {split.id} ended with rows behind its last mark, which can't be delivered exactly once."
+            )
         self._commit(final=split is None)
         if split is None:
             return EndReason.SPLITS_DONE
@@ -367,7 +410,11 @@ class _Pump:
     def _rest(self) -> None:
         """Paused: commits what there is and sleeps until something changes."""
         if self._commits.dirty:
+            transactions = self._pipeline.transactions
+            whole = transactions is None or transactions.boundaries.clean
             self._commit()
+            if not whole:
+                raise TransientError("Paused within a transaction: it was rolled back, and its rows are read again.")
         self._signals.wait(SIGNAL_WAIT_S)
 
     def _drain(self, seconds: float) -> EndReason:

@@ -21,6 +21,9 @@ FETCH_WAIT_MS: Final = 500
 PRODUCER_QUEUE_KBYTES: Final = 32_768
 PRODUCER_QUEUE_MESSAGES: Final = 200_000
 DELIVERY_TIMEOUT_MS: Final = 2_147_483_647
+# Java's default of transaction.timeout.ms, and the longest that brokers allow by default.
+TRANSACTION_MS: Final = 60_000
+TRANSACTION_MS_MAX: Final = 900_000
 # With more requests under way an idempotent producer could not keep the order.
 IN_FLIGHT_MAX: Final = 5
 
@@ -77,6 +80,41 @@ def writer_config(
         "delivery.report.only.error": True,
     }
     return ClientConfig(values, client.ignored)
+
+
+def transactional_config(
+    connector: str,
+    task: int,
+    config: Mapping[str, str],
+    worker_config: Mapping[str, str],
+    transactional_id: str,
+    interval_ms: int,
+) -> ClientConfig:
+    """Settings of an exactly-once source task's producer: what transactions demand wins over any override."""
+    client = writer_config(connector, task, config, worker_config)
+    demanded: dict[str, ClientValue] = {"acks": "all", "enable.idempotence": True, "transactional.id": transactional_id}
+    # A transaction of the length asked for must not be timed out by the broker.
+    room: dict[str, ClientValue] = {"transaction.timeout.ms": min(TRANSACTION_MS + interval_ms, TRANSACTION_MS_MAX)}
+    values = {**room, **client.values, **demanded}
+    if str(values.get("retries", "1")) == "0":
+        del values["retries"]
+    in_flight = "max.in.flight.requests.per.connection"
+    if in_flight in values and _number(values, in_flight) > IN_FLIGHT_MAX:
+        del values[in_flight]
+    # librdkafka demands that no record outlives its transaction.
+    values["delivery.timeout.ms"] = min(
+        _number(values, "delivery.timeout.ms"), _number(values, "transaction.timeout.ms")
+    )
+    return ClientConfig(values, client.ignored)
+
+
+def offsets_consumer_config(
+    connector: str, task: int, config: Mapping[str, str], worker_config: Mapping[str, str], producer: ClientConfig
+) -> ClientConfig:
+    """Settings of the consumer that reads an exactly-once source's offsets, where its producer writes them."""
+    named = {"client.id": f"connector-offsets-consumer-{connector}-{task}"}
+    client = resolve("consumer", worker=worker_config, connector=config, defaults=named)
+    return ClientConfig({**client.values, "bootstrap.servers": producer.values["bootstrap.servers"]}, client.ignored)
 
 
 def admin_config(

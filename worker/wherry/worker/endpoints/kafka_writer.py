@@ -141,6 +141,16 @@ class KafkaWriter:
             self._producer.purge()
             self._producer.flush(CLOSE_TIMEOUT_S)
 
+    @property
+    def producer(self) -> Any:
+        """The client, for what goes out beside the batches."""
+        return self._producer
+
+    @property
+    def fatal_error(self) -> Any:
+        """The client's error after which it takes nothing more; None while all is well."""
+        return self._fatal
+
     def _plain(self, batch: Batch) -> bool:
         """Whether topic, partition, headers and timestamps need no look at each row."""
         return all(batch.column(name) is None for name in ("headers", "timestamp", "partition")) and (
@@ -161,7 +171,7 @@ class KafkaWriter:
                         produce(topic, value, key)
                 return
             except BufferError:
-                self._wait_for_room()
+                self.wait_for_room()
                 start = row
             except KafkaException as error:
                 self._refused(error, topic, row, raw)
@@ -178,13 +188,14 @@ class KafkaWriter:
                 try:
                     produce(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
                 except BufferError:
-                    self._wait_for_room()
+                    self.wait_for_room()
                     continue
                 except KafkaException as error:
                     self._refused(error, topic, row, raw)
                 break
 
-    def _wait_for_room(self) -> None:
+    def wait_for_room(self) -> None:
+        """Waits until a full queue has room for a record."""
         deadline = time.monotonic() + QUEUE_TIMEOUT_S
         before = len(self._producer)
         while len(self._producer) >= before:

@@ -72,6 +72,16 @@ class TopicRules:
         return TopicSettings(_number(merged, "partitions"), _number(merged, "replication.factor"), extra)
 
 
+def offsets_topic_rules(worker_config: Mapping[str, str]) -> TopicRules:
+    """How a connector's own offsets topic is created: as the worker's is, always compacted."""
+    prefix = "offset.storage."
+    own = {key.removeprefix(prefix): value for key, value in worker_config.items() if key.startswith(prefix)}
+    for key in ("topic", "file.filename"):
+        own.pop(key, None)
+    rule = {"partitions": "25", "replication.factor": "3", **own, "cleanup.policy": "compact"}
+    return TopicRules(((_DEFAULT, rule),))
+
+
 class TopicCreator:
     """Creates a topic before the first record goes to it. Makes its admin client when first needed."""
 

@@ -17,6 +17,13 @@ class PipelineKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PIPELINE_KIND_DIRECT: _ClassVar[PipelineKind]
     PIPELINE_KIND_MIRROR: _ClassVar[PipelineKind]
 
+class TransactionBoundary(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TRANSACTION_BOUNDARY_UNSPECIFIED: _ClassVar[TransactionBoundary]
+    TRANSACTION_BOUNDARY_POLL: _ClassVar[TransactionBoundary]
+    TRANSACTION_BOUNDARY_INTERVAL: _ClassVar[TransactionBoundary]
+    TRANSACTION_BOUNDARY_CONNECTOR: _ClassVar[TransactionBoundary]
+
 class LeasePhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     LEASE_PHASE_UNSPECIFIED: _ClassVar[LeasePhase]
@@ -39,6 +46,10 @@ PIPELINE_KIND_SOURCE: PipelineKind
 PIPELINE_KIND_SINK: PipelineKind
 PIPELINE_KIND_DIRECT: PipelineKind
 PIPELINE_KIND_MIRROR: PipelineKind
+TRANSACTION_BOUNDARY_UNSPECIFIED: TransactionBoundary
+TRANSACTION_BOUNDARY_POLL: TransactionBoundary
+TRANSACTION_BOUNDARY_INTERVAL: TransactionBoundary
+TRANSACTION_BOUNDARY_CONNECTOR: TransactionBoundary
 LEASE_PHASE_UNSPECIFIED: LeasePhase
 LEASE_PHASE_STARTING: LeasePhase
 LEASE_PHASE_RUNNING: LeasePhase
@@ -91,7 +102,7 @@ class WorkerIdentity(_message.Message):
     def __init__(self, host: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
 
 class OpenLeaseResponse(_message.Message):
-    __slots__ = ("kind", "task", "config", "worker_config", "work", "split", "positions", "partitions_json", "host_endpoint", "sidecars", "policy", "paused")
+    __slots__ = ("kind", "task", "config", "worker_config", "work", "split", "positions", "partitions_json", "host_endpoint", "sidecars", "policy", "paused", "exactly_once")
     class ConfigEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +129,7 @@ class OpenLeaseResponse(_message.Message):
     SIDECARS_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    EXACTLY_ONCE_FIELD_NUMBER: _ClassVar[int]
     kind: PipelineKind
     task: int
     config: _containers.ScalarMap[str, str]
@@ -130,7 +142,20 @@ class OpenLeaseResponse(_message.Message):
     sidecars: _containers.RepeatedCompositeFieldContainer[SidecarSpec]
     policy: LeasePolicy
     paused: bool
-    def __init__(self, kind: _Optional[_Union[PipelineKind, str]] = ..., task: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., worker_config: _Optional[_Mapping[str, str]] = ..., work: _Optional[_Union[_source_pb2.Work, _Mapping]] = ..., split: bool = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., partitions_json: _Optional[_Iterable[str]] = ..., host_endpoint: _Optional[str] = ..., sidecars: _Optional[_Iterable[_Union[SidecarSpec, _Mapping]]] = ..., policy: _Optional[_Union[LeasePolicy, _Mapping]] = ..., paused: bool = ...) -> None: ...
+    exactly_once: ExactlyOnce
+    def __init__(self, kind: _Optional[_Union[PipelineKind, str]] = ..., task: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., worker_config: _Optional[_Mapping[str, str]] = ..., work: _Optional[_Union[_source_pb2.Work, _Mapping]] = ..., split: bool = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., partitions_json: _Optional[_Iterable[str]] = ..., host_endpoint: _Optional[str] = ..., sidecars: _Optional[_Iterable[_Union[SidecarSpec, _Mapping]]] = ..., policy: _Optional[_Union[LeasePolicy, _Mapping]] = ..., paused: bool = ..., exactly_once: _Optional[_Union[ExactlyOnce, _Mapping]] = ...) -> None: ...
+
+class ExactlyOnce(_message.Message):
+    __slots__ = ("transactional_id", "offsets_topic", "boundary", "interval_ms")
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_TOPIC_FIELD_NUMBER: _ClassVar[int]
+    BOUNDARY_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    transactional_id: str
+    offsets_topic: str
+    boundary: TransactionBoundary
+    interval_ms: int
+    def __init__(self, transactional_id: _Optional[str] = ..., offsets_topic: _Optional[str] = ..., boundary: _Optional[_Union[TransactionBoundary, str]] = ..., interval_ms: _Optional[int] = ...) -> None: ...
 
 class SidecarSpec(_message.Message):
     __slots__ = ("plugin", "plugin_directory", "class_name", "role", "connector", "generation", "config", "secrets", "typed", "parkable")
