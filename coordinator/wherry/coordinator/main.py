@@ -60,6 +60,7 @@ class StandaloneWorker:
     def __init__(self, worker: WorkerConfig, files: Sequence[ConnectorFile] = ()) -> None:
         began = time.monotonic()
         worker.warn_unknown()
+        worker.warn_clients()
         rules = rules_of(worker)
         headers = _header_rules(worker)
         admin = _serves_admin(worker)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import get_args
+
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from wherry.contract.errors import ConfigError
+from wherry.contract.kafka_client_keys import CLIENT_KEYS, Fate
 from wherry.contract.kafka_clients import ClientKind, resolve, translate
 
+STORES = Path(__file__).parents[2] / "cases" / "keystores"
+JAVA_KEYS = json.loads((STORES.parent / "java_keys.json").read_text())
 WORKER = {"bootstrap.servers": "127.0.0.1:1"}
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u\\"x" password="p;=";'
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -49,7 +56,6 @@ def test_the_admin_client_inherits_unprefixed_settings_and_the_others_do_not() -
 @pytest.mark.parametrize(
     ("java", "native"),
     [
-        ({"fetch.max.wait.ms": "5"}, {"fetch.wait.max.ms": "5"}),
         ({"buffer.memory": "33554432"}, {"queue.buffering.max.kbytes": "32768"}),
         ({"max.request.size": "100"}, {"message.max.bytes": "100"}),
         ({"linger.ms": " 5 "}, {"linger.ms": "5"}),
@@ -57,7 +63,8 @@ def test_the_admin_client_inherits_unprefixed_settings_and_the_others_do_not() -
         ({"ssl.endpoint.identification.algorithm": "HTTPS"}, {"ssl.endpoint.identification.algorithm": "https"}),
         ({"ssl.truststore.type": "PEM", "ssl.truststore.location": "/x"}, {"ssl.ca.location": "/x"}),
         ({"ssl.truststore.location": "/x.crt", "ssl.truststore.password": "p"}, {"ssl.ca.location": "/x.crt"}),
-        ({"ssl.keystore.location": "/x.p12", "ssl.keystore.type": "PKCS12"}, {"ssl.keystore.location": "/x.p12"}),
+        ({"socket.connection.setup.timeout.ms": "5"}, {"socket.connection.setup.timeout.ms": "1000"}),
+        ({"ssl.enabled.protocols": "TLSv1.3", "metrics.context.a": "b", "auto.include.jmx.reporter": "true"}, {}),
         ({"ssl.keystore.location": "/x.pem"}, {"ssl.certificate.location": "/x.pem", "ssl.key.location": "/x.pem"}),
         ({"send.buffer.bytes": "-1"}, {}),
         ({"key.serializer": "x", "metric.reporters": "y", "max.block.ms": "1"}, {}),
@@ -91,9 +98,113 @@ def test_the_leases_own_affairs_are_left_out_in_silence() -> None:
     found = translate("consumer", java)
     assert (found.values, found.ignored) == ({}, ())
 
+    assert found.unused == tuple(java)
+    assert found.remarks()[0] == (
+        "the client setting enable.auto.commit has no meaning here: the coordinator commits what is written"
+    )
+
+
+@pytest.mark.parametrize(
+    ("java", "native"),
+    [
+        ({"fetch.max.wait.ms": "5"}, {"fetch.wait.max.ms": "5"}),
+        ({"request.timeout.ms": "9000"}, {"socket.timeout.ms": "9000"}),
+        ({"request.timeout.ms": "600", "fetch.max.wait.ms": "2000"},
+         {"socket.timeout.ms": "3000", "fetch.wait.max.ms": "2000"}),
+        ({"request.timeout.ms": "900000"}, {"socket.timeout.ms": "300000"}),
+    ],
+)  # fmt: skip
+def test_a_setting_of_a_consumer_is_translated(java: dict[str, str], native: dict[str, str]) -> None:
+    assert translate("consumer", java).values == native
+
+
+@pytest.mark.parametrize(
+    ("suites", "native"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+        ("TLS_RSA_WITH_AES_256_CBC_SHA, TLS_AES_128_GCM_SHA256", "AES256-SHA"),
+        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ("TLS_DHE_RSA_WITH_AES_256_GCM_SHA384", "DHE-RSA-AES256-GCM-SHA384"),
+    ],
+)
+def test_cipher_suites_get_openssls_names(suites: str, native: str) -> None:
+    found = translate("admin", {"ssl.cipher.suites": suites}).values
+    assert found == {"ssl.cipher.suites": native}
+    AdminClient({**WORKER, "security.protocol": "SSL", **found})
+
+
+def test_tls_1_3_suites_are_always_on_and_leave_the_list_alone() -> None:
+    assert translate("admin", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}).values == {}
+
+
+@pytest.mark.parametrize(("key", "trust"), [("key.jks", "trust.jks"), ("key.p12", "trust.p12")])
+def test_java_key_stores_reach_librdkafka_as_pem_in_memory(key: str, trust: str) -> None:
+    java = {
+        "security.protocol": "SSL", "ssl.keystore.location": f"{STORES}/{key}", "ssl.keystore.password": "storepass",
+        "ssl.truststore.location": f"{STORES}/{trust}", "ssl.truststore.password": "trustpass",
+    }  # fmt: skip
+    if key == "key.jks":
+        java["ssl.key.password"] = "keypass"
+    found = translate("admin", java).values
+    assert str(found["ssl.ca.pem"]).count("BEGIN CERTIFICATE") == 2
+    assert not {"ssl.key.password", "ssl.keystore.password", "ssl.keystore.location"} & found.keys()
+    AdminClient({**WORKER, **found})
+
+
+def test_a_key_in_the_file_itself_is_taken_with_its_password_though_it_is_on_one_line() -> None:
+    pair = translate("admin", {"ssl.keystore.location": f"{STORES}/key.p12", "ssl.keystore.password": "storepass"})
+    java = {
+        "ssl.keystore.key": str(pair.values["ssl.key.pem"]).replace("\n", " "),
+        "ssl.keystore.certificate.chain": str(pair.values["ssl.certificate.pem"]).replace("\n", " "),
+        "ssl.truststore.certificates": (STORES / "root.pem").read_text().replace("\n", " "),
+    }
+    found = translate("admin", java).values
+    assert found["ssl.key.pem"] == pair.values["ssl.key.pem"]
+    AdminClient({**WORKER, "security.protocol": "SSL", **found})
+
 
 def test_another_clients_setting_is_named() -> None:
-    assert translate("consumer", {"acks": "1"}).ignored == ("acks",)
+    found = translate("consumer", {"acks": "1", "isolation.levle": "1"})
+    assert found.ignored == ("acks", "isolation.levle")
+    assert [line.partition(": ")[2] for line in found.warnings()] == [
+        "it is a setting of a producer, not of a consumer",
+        "no consumer has it; did you mean isolation.level?",
+    ]
+
+
+@pytest.mark.parametrize("kind", get_args(ClientKind))
+def test_the_table_holds_every_key_of_javas_client_and_no_other(kind: ClientKind) -> None:
+    assert set(CLIENT_KEYS[kind]) == set(JAVA_KEYS[kind])
+    assert all(key.native or key.note for key in CLIENT_KEYS[kind].values())
+
+
+@pytest.mark.parametrize("kind", get_args(ClientKind))
+def test_every_key_has_the_effect_that_the_table_says(kind: ClientKind) -> None:
+    """With a value that means something, a key reaches librdkafka, is told, or is refused: none vanishes."""
+    samples = {
+        "ssl.truststore.location": "/x.pem", "ssl.keystore.location": "/x.pem", "partitioner.ignore.keys": "true",
+        "partitioner.class": "x.RoundRobinPartitioner", "sasl.jaas.config": PLAIN, "compression.gzip.level": "1",
+        "auto.offset.reset": "latest", "ssl.cipher.suites": "TLS_RSA_WITH_AES_256_CBC_SHA",
+        "ssl.truststore.certificates": (STORES / "root.pem").read_text(),
+        "sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever",
+    }  # fmt: skip
+    modifiers = {  # these say how another key is meant
+        "ssl.truststore.password", "ssl.truststore.type", "ssl.keystore.password", "ssl.keystore.type",
+        "ssl.key.password", "ssl.keystore.key", "ssl.keystore.certificate.chain", "sasl.kerberos.kinit.cmd",
+        "sasl.login.callback.handler.class", "compression.lz4.level", "compression.zstd.level",
+    }  # fmt: skip
+    for key in CLIENT_KEYS[kind].values():
+        java = {key.name: samples.get(key.name, "5000"), **({"compression.type": "gzip"} if "gzip" in key.name else {})}
+        if key.fate is Fate.REFUSED:
+            with pytest.raises(ConfigError, match="Java code"):
+                translate(kind, java)
+            continue
+        if key.name in modifiers:
+            continue
+        found = translate(kind, java)
+        assert (key.name in found.ignored) == (key.fate is Fate.UNAVAILABLE)
+        assert (key.name in found.unused) == (key.fate is Fate.MEANINGLESS)
+        assert (len(found.values) > ("gzip" in key.name)) == (key.fate in (Fate.HONOURED, Fate.OTHERWISE)), key
 
 
 def test_what_has_no_counterpart_is_named_with_the_reason() -> None:
@@ -120,6 +231,21 @@ def test_what_has_no_counterpart_is_named_with_the_reason() -> None:
             },
         ),
         (f"{OAUTH};", {}),
+        (f'{OAUTH} extension_a="b" extension_c="d";', {"sasl.oauthbearer.extensions": "a=b,c=d"}),
+        (
+            f'{OAUTH} unsecuredLoginStringClaim_sub="me";',
+            {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=me"},
+        ),
+        (
+            'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/k" '
+            'principal="u@R" serviceName="kafka";',
+            {
+                "sasl.kerberos.keytab": "/k",
+                "sasl.kerberos.principal": "u@R",
+                "sasl.kerberos.service.name": "kafka",
+            },
+        ),
+        ("x.Krb5LoginModule required useTicketCache=true;", {"sasl.kerberos.min.time.before.relogin": "0"}),
     ],
 )
 def test_credentials_are_taken_out_of_the_jaas_line(line: str, native: dict[str, str]) -> None:
@@ -137,14 +263,28 @@ def test_oauth_credentials_in_keys_of_their_own_are_used_too() -> None:
 @pytest.mark.parametrize(
     ("java", "message"),
     [
-        ({"ssl.truststore.location": "/x.jks"}, r"ssl\.truststore\.location=/x\.jks is a Java key store"),
-        ({"ssl.truststore.location": "/x.jks"}, r"keytool -exportcert -rfc.*set ssl\.truststore\.type=PEM"),
-        ({"ssl.keystore.location": "/x.jks"}, r"-deststoretype PKCS12.*ssl\.keystore\.type=PEM"),
-        ({"sasl.jaas.config": "x.MyLoginModule required;"}, "login module that is Java code"),
-        ({"sasl.jaas.config": "nothing"}, "login module that is Java code"),
+        ({"ssl.truststore.location": "/x.jks"}, r"ssl\.truststore\.location: The key store /x\.jks cannot be read"),
+        ({"ssl.keystore.location": f"{STORES}/key.jks"}, r"ssl\.keystore\.location: .*needs a password"),
+        ({"ssl.truststore.certificates": "/etc"}, r"certificates must hold.*belongs to ssl\.truststore\.location"),
+        ({"ssl.keystore.key": "x"}, r"ssl\.keystore\.key holds no private key"),
+        ({"ssl.engine.factory.class": "x.Mine"}, "is Java code; name the stores themselves"),
+        ({"sasl.jaas.config": "x.MyLoginModule required;"}, "x.MyLoginModule, which is Java code"),
+        ({"sasl.jaas.config": "nothing"}, "ends in a semicolon"),
+        ({"sasl.jaas.config": 'x.ScramLoginModule required username=u password=p tokenauth="true";'}, "delegation"),
+        ({"sasl.jaas.config": "x.Krb5LoginModule required useKeyTab=true;"}, "needs keyTab and principal"),
+        ({"sasl.jaas.config": "x.Krb5LoginModule required;"}, "useTicketCache=true"),
+        (
+            {"sasl.client.callback.handler.class": "software.amazon.msk.IAMClientCallbackHandler"},
+            "Amazon MSK use SCRAM",
+        ),
+        ({"sasl.login.callback.handler.class": "x.Mine"}, r"x\.Mine is Java code.*OAuthBearerLoginCallbackHandler"),
+        ({"sasl.login.class": "x.Mine"}, r"sasl\.login\.class=x\.Mine is Java code"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "x.FileJwtRetriever"}, "ClientCredentialsJwtRetriever"),
+        ({"sasl.oauthbearer.token.endpoint.url": "file:///x"}, "names a file with a token"),
         ({"sasl.jaas.config": "x.PlainLoginModule required;"}, "must hold username and password"),
         ({"partitioner.class": "x.Mine"}, r"partitioner\.class=x\.Mine is a Java class"),
         ({"buffer.memory": "lots"}, "Not a number of type LONG"),
+        ({"request.timeout.ms": "1", "transaction.timeout.ms": "soon"}, r"transaction\.timeout\.ms: Not a number"),
         ({"compression.type": "gzip", "compression.gzip.level": "high"}, r"compression\.gzip\.level: Not a number"),
     ],
 )

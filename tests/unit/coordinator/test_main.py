@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_made_is_told(made, tmp_path):
         ("response.http.headers.config", "nonsense", "'nonsense' is not 'action header:value'"),
         ("connector.client.config.override.policy", "Some", "one of All, None, Principal, Allowlist is expected"),
         ("value.converter", "Avro", "Class Avro could not be found"),
-        ("ssl.truststore.location", "/x.jks", "is a Java key store"),
+        ("ssl.truststore.location", "/x.jks", "The key store /x.jks cannot be read"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_with_a_sentence(made, key, value, message):

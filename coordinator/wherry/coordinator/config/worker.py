@@ -164,15 +164,25 @@ class WorkerConfig:
         return f"{advertised}:{self.parsed['rest.advertised.port'] or real}"
 
     def admin_config(self) -> dict[str, kafka_clients.ClientValue]:
-        """Settings of the framework's own admin client; what could not be carried over is logged.
+        """Settings of the framework's own admin client.
 
         Raises:
             ConfigError: A setting that must not be ignored cannot be used.
         """
-        found = kafka_clients.resolve("admin", worker=self.values)
-        for warning in found.warnings():
-            _log.warning("Worker, admin: %s.", warning)
-        return dict(found.values)
+        return dict(kafka_clients.resolve("admin", worker=self.values).values)
+
+    def warn_clients(self) -> None:
+        """Log every setting of a Kafka client that has not the effect it has in Java, with the reason."""
+        for kind in kafka_clients.CLIENT_KINDS:
+            try:
+                found = kafka_clients.resolve(kind, worker=self.values)
+            except ConfigError as error:
+                _log.warning("Worker, %s: connectors cannot use these settings: %s", kind, error.message)
+                continue
+            for warning in found.warnings():
+                _log.warning("Worker, %s: %s", kind, warning)
+            for remark in found.remarks():
+                _log.info("Worker, %s: %s", kind, remark)
 
 
 def _host_port(listener: str) -> tuple[str, int]:

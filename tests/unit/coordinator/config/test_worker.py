@@ -122,6 +122,27 @@ def test_the_admin_client_takes_the_workers_connection_and_names_what_it_cannot_
     config = WorkerConfig.of({**GOOD, "security.protocol": "SSL", "admin.foo": "1", "producer.acks": "1"})
     with caplog.at_level(logging.WARNING):
         found = config.admin_config()
+        config.warn_clients()
     assert (found["bootstrap.servers"], found["security.protocol"]) == (config.values["bootstrap.servers"], "SSL")
     assert "acks" not in found
-    assert "Worker, admin: the client setting foo is ignored: librdkafka has no counterpart." in caplog.text
+    assert "Worker, admin: the client setting foo is ignored: librdkafka has no counterpart" in caplog.text
+
+
+def test_client_settings_without_effect_are_named_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    worker = WorkerConfig.of(
+        {
+            **GOOD, "consumer.max.poll.records": "1", "producer.key.serializer": "x", "producer.linger.ms": "1",
+            "admin.ssl.truststore.location": "/none.jks", "consumer.isolation.levle": "1",
+        }
+    )  # fmt: skip
+    with caplog.at_level("INFO"):
+        worker.warn_clients()
+    told = [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
+    ignored = "WARNING Worker, consumer: the client setting {} is ignored: "
+    assert told == [
+        "INFO Worker, producer: the client setting key.serializer has no meaning here: converters make the bytes",
+        ignored.format("max.poll.records") + "batches are sized by bytes here, under load only",
+        ignored.format("isolation.levle") + "no consumer has it; did you mean isolation.level?",
+        "WARNING Worker, admin: connectors cannot use these settings: ssl.truststore.location: The key store "
+        "/none.jks cannot be read: No such file or directory.",
+    ]

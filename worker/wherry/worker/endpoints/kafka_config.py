@@ -6,6 +6,7 @@ The user's come from `wherry.contract.kafka_clients`, which translates them and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from wherry.contract.errors import ConfigError
@@ -50,7 +51,7 @@ def reader_config(
     }
     # fetch.max.bytes must not be less than what one partition may return.
     values["fetch.max.bytes"] = max(_number(values, "fetch.max.bytes"), _number(values, "fetch.message.max.bytes"))
-    return ClientConfig(values, client.ignored)
+    return replace(client, values=values)
 
 
 def writer_config(
@@ -79,7 +80,7 @@ def writer_config(
         # Only failures are told one by one; success is what flush says.
         "delivery.report.only.error": True,
     }
-    return ClientConfig(values, client.ignored)
+    return replace(client, values=values)
 
 
 def transactional_config(
