@@ -26,8 +26,14 @@ def test_the_lease_alone_decides_about_commits() -> None:
     assert values["enable.auto.commit"] is False
 
 
-def test_a_lost_offset_is_an_error_unless_a_reset_was_asked_for() -> None:
-    assert reader_config("c", 0, {}, WORKER).values["auto.offset.reset"] == "error"
+def test_a_sink_reads_what_kafka_connect_reads_unless_told_otherwise() -> None:
+    assert reader_config("c", 0, {}, WORKER).values["isolation.level"] == "read_uncommitted"
+    asked = reader_config("c", 0, {"consumer.override.isolation.level": "read_committed"}, WORKER)
+    assert asked.values["isolation.level"] == "read_committed"
+
+
+def test_a_lost_offset_leads_to_the_earliest_record_unless_another_reset_was_asked_for() -> None:
+    assert reader_config("c", 0, {}, WORKER).values["auto.offset.reset"] == "earliest"
     asked = reader_config("c", 0, {"consumer.override.auto.offset.reset": "latest"}, WORKER)
     assert asked.values["auto.offset.reset"] == "latest"
 

@@ -155,16 +155,94 @@ def test_a_drained_reader_gives_nothing_more_and_is_finished(cluster: Any, make:
     assert reader.finished
 
 
-def test_an_offset_that_is_gone_is_an_error_with_a_remedy(cluster: Any, make: Make) -> None:
+def test_an_offset_that_is_gone_is_an_error_with_a_remedy_where_no_reset_is_allowed(cluster: Any, make: Make) -> None:
     cluster.produce("t", b"a")
-    reader = make(("t", 0, 99))
+    reader = make(("t", 0, 99), auto_offset_reset="none")
     with pytest.raises(OffsetLostError, match=r"topic t, partition 0 failed.*auto\.offset\.reset"):
         read(reader, 1)
 
 
-def test_an_offset_that_is_gone_is_reset_when_asked_for(cluster: Any, make: Make) -> None:
+def test_where_no_reset_is_allowed_a_partition_needs_a_position(cluster: Any, make: Make) -> None:
+    with pytest.raises(OffsetLostError, match=r"no committed offset for .*auto\.offset\.reset=none"):
+        make(("t", 0, None), auto_offset_reset="none")
+
+
+def test_an_offset_that_is_gone_leads_to_the_earliest_record_with_a_warning(
+    cluster: Any, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.produce("t", b"a", b"b")
+    cluster.produce("t", b"c", partition=1)
+    reader = make(("t", 0, 99), ("t", 1, 0))
+    assert sorted(value or b"" for value in values(read(reader, 3))) == [b"a", b"b", b"c"]
+    told = [record.getMessage() for record in caplog.records if "is gone" in record.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("Offset 99 of topic t, partition 0 is gone: reading goes on at the earliest record")
+    catch_up(reader)
+    cluster.produce("t", b"d")
+    assert read(reader, 1)[0].marks[-1].position == kafka_position("t", 0, 3)
+
+
+def test_an_offset_that_is_gone_leads_to_the_latest_record_when_that_was_asked_for(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"old")
+    reader = make(("t", 0, 99), auto_offset_reset="latest")
+    catch_up(reader)
+    cluster.produce("t", b"new")
+    assert values(read(reader, 1)) == [b"new"]
+
+
+def interleaved(cluster: Any, reader: KafkaReader) -> Batch:
+    """Reads a first batch while others of both partitions wait."""
+    cluster.produce("t", *[b"0-%d" % number for number in range(700)])
+    cluster.produce("t", *[b"1-%d" % number for number in range(700)], partition=1)
+    time.sleep(0.5)  # all of it lies in the client's queue, so that one poll takes both
+    return read(reader, 1)[0]
+
+
+def seen_of(batches: list[Batch], partition: int) -> list[int]:
+    found = [value.decode().split("-") for value in values(batches) if value is not None]
+    return [int(number) for name, number in found if int(name) == partition]
+
+
+def test_a_rewind_of_one_partition_loses_no_row_of_another_that_had_been_read_ahead(cluster: Any, make: Make) -> None:
+    reader = make(("t", 0, 0), ("t", 1, 0))
+    batches = [interleaved(cluster, reader)]
+    while len(seen_of(batches, 0)) < 100 or len(seen_of(batches, 1)) < 100:
+        batches += read(reader, 1)
+    before = len(batches)
+    reader.rewind([kafka_position("t", 0, 50)])
+    while not (seen_of(batches[before:], 0)[-1:] == [699] and seen_of(batches, 1)[-1:] == [699]):
+        batches += read(reader, 1)
+    assert seen_of(batches, 1) == list(range(700))
+    assert seen_of(batches[before:], 0) == list(range(50, 700))
+
+
+def test_rows_of_a_paused_partition_that_had_been_read_ahead_wait_for_it(cluster: Any, make: Make) -> None:
+    reader = make(("t", 0, 0), ("t", 1, 0))
+    batches = [interleaved(cluster, reader)]
+    before = seen_of(batches, 0)
+    reader.pause([kafka_partition_json("t", 0)])
+    while seen_of(batches, 1)[-1:] != [699]:
+        batches += read(reader, 1)
+    assert reader.poll(0.3) is None
+    assert seen_of(batches, 0) == before
+    assert not reader.caught_up
+    reader.pause([])
+    while seen_of(batches, 0)[-1:] != [699]:
+        batches += read(reader, 1)
+    assert (seen_of(batches, 0), seen_of(batches, 1)) == (list(range(700)), list(range(700)))
+
+
+def test_a_rewind_leaves_a_paused_partition_paused(cluster: Any, make: Make) -> None:
     cluster.produce("t", b"a")
-    assert values(read(make(("t", 0, 99), auto_offset_reset="earliest"), 1)) == [b"a"]
+    cluster.produce("t", b"b", partition=1)
+    reader = make(("t", 0, 0), ("t", 1, 0))
+    read(reader, 2)
+    reader.pause([kafka_partition_json("t", 0)])
+    reader.rewind([kafka_position("t", 0, 0), kafka_position("t", 1, 0)])
+    assert values(read(reader, 1)) == [b"b"]
+    assert reader.poll(0.5) is None
+    reader.pause([])
+    assert values(read(reader, 1)) == [b"a"]
 
 
 def test_a_poll_ends_in_time_when_nothing_comes(cluster: Any, make: Make) -> None:

@@ -41,8 +41,10 @@ def reader_config(
         "fetch.max.bytes": 8 * FETCH_BYTES,
         "queued.max.messages.kbytes": QUEUED_KBYTES,
         "fetch.queue.backoff.ms": QUEUE_FULL_WAIT_MS,
-        # An error, unless the user asked for a reset: a position that is gone is never skipped silently.
-        "auto.offset.reset": "error",
+        # Kafka Connect's; the reader itself goes there and says so.
+        "auto.offset.reset": "earliest",
+        # The Java client's; librdkafka's own is read_committed.
+        "isolation.level": "read_uncommitted",
         "group.id": f"connect-{connector}",
         **client.values,
         "enable.auto.commit": False,

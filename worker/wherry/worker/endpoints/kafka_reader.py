@@ -6,12 +6,17 @@ that no record needs (keys, headers) are not made.
 
 Each batch is of one topic, so that converters and sinks see one schema at a time; its partition and offsets travel as
 constants where they are consecutive.
+
+A position that is gone follows `auto.offset.reset` as in Kafka Connect (`earliest` unless set otherwise), with a
+warning in the log; with `none` it is an error of class OFFSET_LOST, and so is a partition without any position.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import confluent_kafka
@@ -20,7 +25,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from wherry.contract.batch import Batch, Constants, Mark
-from wherry.contract.errors import ConfigError, ErrorClass
+from wherry.contract.errors import ConfigError, ErrorClass, OffsetLostError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import (
     Position,
@@ -29,10 +34,13 @@ from wherry.contract.position import (
     kafka_position,
     parse_kafka_position,
 )
+from wherry.worker.convert.step import keep_rows
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize
+
+logger: Final = logging.getLogger("wherry.worker.kafka")
 
 # Messages of one batch that are consumed at once; a larger batch takes several calls.
 CONSUME_MAX: Final = 20_000
@@ -40,6 +48,16 @@ CONSUME_MAX: Final = 20_000
 ROW_OVERHEAD: Final = 24
 # Rows that a run of one partition must have to become a batch of its own; shorter ones share a batch.
 RUN_ROWS_MIN: Final = 500
+
+# What auto.offset.reset may say, and where it leads; anything else is an error, as Kafka's `none`.
+RESETS: Final = {
+    "earliest": confluent_kafka.OFFSET_BEGINNING,
+    "beginning": confluent_kafka.OFFSET_BEGINNING,
+    "smallest": confluent_kafka.OFFSET_BEGINNING,
+    "latest": confluent_kafka.OFFSET_END,
+    "end": confluent_kafka.OFFSET_END,
+    "largest": confluent_kafka.OFFSET_END,
+}
 
 _value, _key, _headers = Message.value, Message.key, Message.headers
 _offset, _partition, _topic = Message.offset, Message.partition, Message.topic
@@ -61,23 +79,30 @@ class KafkaReader:
         topics = {partition.topic for partition in self._next}
         self._only_topic = topics.pop() if len(topics) == 1 else ""
         self._paused: frozenset[str] = frozenset()
+        self._reset_to: int | None = RESETS.get(str(client.values.get("auto.offset.reset", "earliest")))
+        self._refuse_unknown_starts()
         self._ready: deque[Batch] = deque()
         self._draining = False
         self._trouble = ""
         self._fatal: Any = None
         self._closed = False
         try:
-            logger = client_logger(str(client.values["client.id"]))
-            self._consumer = confluent_kafka.Consumer({**client.values, "error_cb": self._on_error, "logger": logger})
+            # A position that is gone is for us to judge: the client would go elsewhere without a word.
+            own = {"auto.offset.reset": "error", "error_cb": self._on_error}
+            logs = client_logger(str(client.values["client.id"]))
+            self._consumer = confluent_kafka.Consumer({**client.values, **own, "logger": logs})
             self._assign()
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka consumer") from error
 
     def poll(self, timeout_s: float) -> Batch | None:
         """See `Reader.poll`."""
-        if self._ready:
-            return self._ready.popleft()
+        ready = self._next_ready()
+        if ready is not None:
+            return ready
         if self._draining:
+            # Those of paused partitions are read again.
+            self._ready.clear()
             return None
         messages = self._consume(timeout_s)
         if self._fatal is not None:
@@ -86,7 +111,7 @@ class KafkaReader:
             return None
         self._trouble = ""
         self._ready.extend(self._batches(messages))
-        return self._ready.popleft()
+        return self._next_ready()
 
     def committed(self, positions: Sequence[Position]) -> None:
         """Does nothing: the coordinator commits a sink's offsets."""
@@ -100,7 +125,10 @@ class KafkaReader:
                     f"{position.partition} is not among the partitions of this task, so it can't be rewound."
                 )
             self._next[partition] = offset
-        self._ready.clear()
+        rewound = {position.partition for position in positions}
+        # Rows of other partitions stay: they have been read, and the client goes on after them.
+        self._split_ready()
+        self._ready = deque(batch for batch in self._ready if self._name_of(batch) not in rewound)
         self._assign()
 
     def pause(self, partitions: Sequence[str]) -> None:
@@ -114,6 +142,8 @@ class KafkaReader:
             self._consumer.resume([confluent_kafka.TopicPartition(tp.topic, tp.partition) for tp in resumed])
         if paused:
             self._consumer.pause([confluent_kafka.TopicPartition(tp.topic, tp.partition) for tp in paused])
+        if wanted:
+            self._split_ready()
         self._paused = wanted
 
     def drain(self, deadline_s: float) -> None:
@@ -169,17 +199,60 @@ class KafkaReader:
         return end is not None and (self._next[partition] or 0) <= end
 
     def _assign(self) -> None:
-        reset = str(self._client.values.get("auto.offset.reset", "error"))
-        start = (
-            confluent_kafka.OFFSET_END if reset in {"latest", "largest", "end"} else confluent_kafka.OFFSET_BEGINNING
-        )
+        start = confluent_kafka.OFFSET_BEGINNING if self._reset_to is None else self._reset_to
         self._ends.clear()
-        self._consumer.assign(
-            [
-                confluent_kafka.TopicPartition(tp.topic, tp.partition, start if offset is None else offset)
-                for tp, offset in self._next.items()
-            ]
-        )
+        natives = [
+            confluent_kafka.TopicPartition(tp.topic, tp.partition, start if offset is None else offset)
+            for tp, offset in self._next.items()
+        ]
+        self._consumer.assign(natives)
+        paused = [native for native, name in zip(natives, self._names.values(), strict=True) if name in self._paused]
+        if paused:
+            self._consumer.pause(paused)
+
+    def _refuse_unknown_starts(self) -> None:
+        """With `none` a partition that was never read is an error, too."""
+        unknown = [self._names[tp] for tp, offset in self._next.items() if offset is None]
+        if unknown and self._reset_to is None:
+            raise OffsetLostError(
+                f"There is no committed offset for {unknown[0]}, and auto.offset.reset=none allows no start without "
+                "one. Alter the connector's offsets, or set consumer.override.auto.offset.reset to earliest or latest."
+            )
+
+    def _reset(self, error: Any, topic: str, partition: int) -> None:
+        """The position of a partition is gone: goes on where auto.offset.reset says."""
+        where = f"topic {topic}, partition {partition}"
+        key = TopicPartition(topic, partition)
+        if self._reset_to is None or key not in self._next:
+            raise error_of(error, f"Reading {where}")
+        goal = "earliest" if self._reset_to == confluent_kafka.OFFSET_BEGINNING else "latest"
+        logger.warning(
+            "Offset %s of %s is gone: reading goes on at the %s record, because auto.offset.reset=%s. "
+            "Records in between are lost, or come again if the topic was made anew.",
+            self._next[key], where, goal, goal,
+        )  # fmt: skip
+        self._next[key] = None
+        self._ends.pop(key, None)
+        native = confluent_kafka.TopicPartition(topic, partition, self._reset_to)
+        self._consumer.incremental_unassign([native])
+        self._consumer.incremental_assign([native])
+
+    def _next_ready(self) -> Batch | None:
+        """Takes the next batch that is not of a paused partition."""
+        for index, batch in enumerate(self._ready):
+            if not self._paused or self._name_of(batch) not in self._paused:
+                del self._ready[index]
+                return batch
+        return None
+
+    def _split_ready(self) -> None:
+        """Makes every batch that waits one of a single partition."""
+        self._ready = deque(part for batch in self._ready for part in _by_partition(batch))
+
+    def _name_of(self, batch: Batch) -> str:
+        """Partition of a batch as compact JSON; empty when it is of several."""
+        topic, partition = batch.constants.topic, batch.constants.partition
+        return "" if topic is None or partition is None else self._names.get(TopicPartition(topic, partition), "")
 
     def _consume(self, timeout_s: float) -> list[Any]:
         """Waits for one message, then takes those that are there; events are handled and left out."""
@@ -207,6 +280,8 @@ class KafkaReader:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
                 self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET and message.topic() is not None:
+                self._reset(error, message.topic(), message.partition())
             elif is_reconnecting(error):
                 self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
             else:
@@ -270,6 +345,22 @@ class KafkaReader:
         key = TopicPartition(topic, partition)
         self._next[key] = offset + 1
         return Mark(rows, kafka_position(topic, partition, offset + 1))
+
+
+def _by_partition(batch: Batch) -> Iterator[Batch]:
+    """Yields the rows of each partition as a batch of its own, with its mark."""
+    column = batch.column("partition")
+    if batch.constants.partition is not None or column is None:
+        yield batch
+        return
+    partitions = np.asarray(column)
+    for partition in dict.fromkeys(partitions.tolist()):
+        part = keep_rows(batch, np.flatnonzero(partitions == partition).tolist())
+        name = kafka_partition_json(str(batch.constants.topic), partition)
+        marks = tuple(mark for mark in part.marks if mark.position.partition == name)
+        records = part.records.drop_columns("partition")
+        constants = dataclasses.replace(part.constants, partition=partition)
+        yield dataclasses.replace(part, records=records, constants=constants, marks=marks)
 
 
 def _runs(values: Any) -> list[tuple[int, int]]:
