@@ -48,7 +48,7 @@ def differences(connect: Answer, wherry: Answer) -> list[Difference]:
     """Return all fields in which two answers differ: status, headers that clients read, and the body."""
     found = [] if connect.status == wherry.status else [Difference("status", connect.status, wherry.status)]
     for name in HEADERS:
-        pair = connect.headers.get(name, MISSING), wherry.headers.get(name, MISSING)
+        pair = _header(connect, name), _header(wherry, name)
         if pair[0] != pair[1]:
             found.append(Difference(name, *pair))
     return [*found, *_in_body("body", connect.body, wherry.body)]
@@ -57,6 +57,12 @@ def differences(connect: Answer, wherry: Answer) -> list[Difference]:
 def unwanted(step: str, found: Sequence[Difference], accepted: Sequence[Accepted]) -> list[Difference]:
     """Return the differences for which there is no reason."""
     return [difference for difference in found if not any(each.covers(step, difference) for each in accepted)]
+
+
+def _header(answer: Answer, name: str) -> str:
+    value = answer.headers.get(name, MISSING)
+    # A set, whose order is that of a hash table.
+    return ", ".join(sorted(part.strip() for part in value.split(","))) if name == "Allow" else value
 
 
 def _in_body(field: str, connect: Any, wherry: Any) -> Iterator[Difference]:

@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.rest import Answer, Rest
-from tests.support.standalone import Standalone
+from tests.support.standalone import REPOSITORY, Standalone
 from tests.support.waiting import eventually
 
+from wherry.contract.manifest import Manifest
+from wherry.coordinator.api import KAFKA_VERSION
 from wherry.coordinator.dev.connect import Mode, RealConnect
 
 CONNECT = "connect"
 WHERRY = "wherry"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 SETTINGS = {"key.converter": STRING, "value.converter": STRING, "offset.flush.interval.ms": "1000"}
+PLUGIN_VERSION = Manifest.load(REPOSITORY / "sidecars" / "filestream").version
 STORED = ("config", "offset", "status")
 START_TIMEOUT_S = 120.0
 
@@ -97,18 +100,27 @@ class Peer:
         return _mapped(value, self.own)
 
     def neutral(self, value: Any) -> Any:
-        """Put the placeholders back."""
+        """Put the placeholders back, and Kafka's version in the place of our plugin's."""
 
         def neutral(text: str) -> str:
             for placeholder, own in self._names().items():
                 text = text.replace(own, placeholder)
-            return text
+            return text.replace(PLUGIN_VERSION, KAFKA_VERSION)
 
         return _mapped(value, neutral)
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Send a request with its names, and return the answer with placeholders."""
-        answer = self.rest.call(method, self.own(path), self.filled(body))
+        raw = None if raw is None else raw.replace(b"{x}", self.suffix.encode())
+        answer = self.rest.call(method, self.own(path), self.filled(body), raw=raw, headers=headers)
         return Answer(answer.status, self.neutral(answer.body), self.neutral(dict(answer.headers)))
 
     def _names(self) -> Mapping[str, str]:

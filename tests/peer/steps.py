@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,10 +32,12 @@ class Ask:
     path: str
     body: Any = None
     only: Callable[[Any], Any] | None = None
+    raw: bytes | None = None
+    headers: Mapping[str, str] | None = None
 
     def run(self, peer: Peer) -> Answer:
         """Send it."""
-        answer = peer.ask(self.method, self.path, self.body)
+        answer = peer.ask(self.method, self.path, self.body, raw=self.raw, headers=self.headers)
         return Answer(answer.status, self.only(answer.body), answer.headers) if self.only else answer
 
 

@@ -250,8 +250,12 @@ class PluginCatalog(Protocol):
     def plugins(self, *, connectors_only: bool = True) -> list[PluginInfo]:
         """Classes that can be used."""
 
-    def plugin_config(self, plugin: str) -> list[ConfigKeyInfo]:
-        """Definition of a class's keys. Raises NotFoundError `Unknown plugin X.`."""
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
+        """Definition of a class's keys.
+
+        NotFoundError `Unknown plugin X.`; BadRequestError for a version that is not installed, and for a class that is
+        no plugin of a connector.
+        """
 
     def validate(self, config: Mapping[str, str | None], *, plugin: str | None = None) -> ConfigInfos:
         """Check a configuration; errors of values are part of the answer.
@@ -341,7 +345,7 @@ class Herder(Protocol):
     def plugins(self, *, connectors_only: bool = True) -> list[PluginInfo]:
         """As `PluginCatalog.plugins`."""
 
-    def plugin_config(self, plugin: str) -> list[ConfigKeyInfo]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
         """As `PluginCatalog.plugin_config`."""
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> ConfigInfos:

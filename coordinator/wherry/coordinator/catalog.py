@@ -28,8 +28,11 @@ from wherry.coordinator.api import (
     PluginInfo,
 )
 from wherry.coordinator.config import connector, converters
+from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
+from wherry.coordinator.config.report import key_info
+from wherry.coordinator.config.versions import VersionRange, VersionRangeError, not_found
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
@@ -37,6 +40,15 @@ _log = logging.getLogger(__name__)
 
 _TYPE_BY_ROLE = {Role.SOURCE: ConnectorType.SOURCE, Role.SINK: ConnectorType.SINK}
 _BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
+# Classes of Kafka's that plug into the worker and not into a connector: by their simple names, known but not shown.
+_WORKER_PLUGINS = frozenset(
+    {
+        *(f"{name}ConfigProvider" for name in ("File", "Directory", "EnvVar")),
+        *(f"{name}ConnectorClientConfigOverridePolicy" for name in ("All", "None", "Principal", "Allowlist")),
+        "BasicAuthSecurityRestExtension",
+    }
+)
+_CONFIG_EXCEPTION = "org.apache.kafka.common.config.ConfigException: "
 _HINT = (
     "\nYou can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
@@ -87,18 +99,29 @@ class Catalog:
         header = [PluginInfo(name, "header_converter", KAFKA_VERSION) for name in converters.class_names(header=True)]
         return [*listed, *simple, *header]
 
-    def plugin_config(self, plugin: str) -> list[ConfigKeyInfo]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
         """Definition of a class's keys: its own first, then the common ones."""
+        wanted = _range(version)
         found = self.registry.find(plugin)
         if found is not None:
+            if wanted is not None and not wanted.holds(found.manifest.version):
+                raise BadRequestError(not_found(found.class_name, wanted, found.manifest.version))
             description = self.registry.description(found)
             own = {key.name for key in description.config.keys}
             keys = connector.keys_of(description, version=found.manifest.version)
             ordered = sorted(keys, key=lambda key: key.name not in own)
-            return [connector.key_info(key) for key in ordered]
+            return [key_info(key) for key in ordered]
         converter = converters.find(plugin, header=True)
         if converter is not None:
-            return [connector.key_info(key) for key in converter.keys]
+            if wanted is not None and not wanted.holds(KAFKA_VERSION):
+                available = (KAFKA_VERSION,) if converter.header_only else (KAFKA_VERSION, KAFKA_VERSION)
+                raise BadRequestError(not_found(converter.class_name, wanted, *available))
+            return [key_info(key) for key in converter.keys]
+        if plugin.rpartition(".")[2] in _WORKER_PLUGINS:
+            raise BadRequestError(
+                f"Invalid plugin class {plugin}. Valid types are sink, source, converter, header_converter, "
+                "transformation, predicate."
+            )
         raise NotFoundError(f"Unknown plugin {plugin}.")
 
     def validate(self, config: Mapping[str, str | None], *, plugin: str | None = None) -> ConfigInfos:
@@ -111,10 +134,19 @@ class Catalog:
         except BadRequestError as error:
             # The real worker lets this one out wrapped: as 500, and with the name of its class.
             raise ApiError(f"{_BAD_REQUEST}{error.message}") from error
+        except VersionRangeError as error:
+            raise ApiError(f"{_BAD_REQUEST}{error}") from error
+        except OverrideError as error:
+            raise ApiError(f"{_CONFIG_EXCEPTION}{error.message}") from error
 
     def check(self, config: Mapping[str, str | None]) -> dict[str, str]:
         """The configuration to store, or BadRequestError with all errors in Kafka Connect's text."""
-        infos = self._validate(config)
+        try:
+            infos = self._validate(config)
+        except VersionRangeError as error:
+            raise BadRequestError(str(error)) from error
+        except OverrideError as error:
+            raise ApiError(error.message) from error
         if infos.error_count:
             lines = "".join(f"\n{error}" for error in infos.errors())
             raise BadRequestError(
@@ -207,7 +239,15 @@ def rules_of(worker: WorkerConfig) -> connector.ConnectorRules:
         worker.parsed["connector.client.config.override.policy"],
         worker.parsed["connector.client.config.override.allowlist"],
     )
-    return connector.ConnectorRules(converters=classes, overrides=policy, version=KAFKA_VERSION)
+    group_id = str(worker.parsed.get("group.id") or "")
+    return connector.ConnectorRules(converters=classes, overrides=policy, version=KAFKA_VERSION, group_id=group_id)
+
+
+def _range(version: str | None) -> VersionRange | None:
+    try:
+        return None if version is None else VersionRange.parse(version)
+    except VersionRangeError:
+        raise BadRequestError(f"Invalid version specification: {version}") from None
 
 
 def _normalized(name: str) -> str:

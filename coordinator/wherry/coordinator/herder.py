@@ -183,8 +183,19 @@ class StandardHerder:
         create_only: bool = False,
     ) -> tuple[bool, api.ConnectorInfo]:
         """Create or change a connector; True when it was created."""
+        named = {**config, "name": name} if config.get("name") is None else config
+        return self._put(name, named, initial_state=initial_state, create_only=create_only)
+
+    def _put(
+        self,
+        name: str,
+        config: Mapping[str, str | None],
+        *,
+        initial_state: api.TargetState | None = None,
+        create_only: bool = False,
+    ) -> tuple[bool, api.ConnectorInfo]:
         self._hands.traces.follow(name)
-        checked = self._catalog.check({**config, "name": config.get("name") or name})
+        checked = self._catalog.check(config)
         old = self._stores.configs.snapshot().connectors.get(name)
         if old is not None and create_only:
             raise api.AlreadyExistsError(f"Connector {name} already exists")
@@ -197,7 +208,7 @@ class StandardHerder:
         """Change single keys; None removes a key."""
         old = self._stored(name, f"Connector {name} not found")
         merged = {key: value for key, value in {**old.config, **patch}.items() if value is not None}
-        return self.put_config(name, merged)[1]
+        return self._put(name, merged)[1]
 
     def delete(self, name: str) -> None:
         """Delete a connector; its offsets stay."""
@@ -324,9 +335,9 @@ class StandardHerder:
         """Classes that can be used."""
         return self._catalog.plugins(connectors_only=connectors_only)
 
-    def plugin_config(self, plugin: str) -> list[api.ConfigKeyInfo]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[api.ConfigKeyInfo]:
         """Definition of a class's keys."""
-        return self._catalog.plugin_config(plugin)
+        return self._catalog.plugin_config(plugin, version)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> api.ConfigInfos:
         """Check a configuration."""

@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from wherry.contract.config import HIDDEN, ConfigDef, ConfigKey, ConfigType, Secret, as_text, invalid
+from wherry.contract.config import ConfigKey, invalid
 from wherry.contract.description import ClassDescription, Role
-from wherry.contract.errors import ConfigError
-from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigKeyInfo, ConfigValueInfo
-from wherry.coordinator.config import converters, errorkeys
+from wherry.contract.java import in_map_order
+from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigValueInfo
+from wherry.coordinator.config import clientkeys, converters, errorkeys
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS, SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.overrides import OverridePolicy
+from wherry.coordinator.config.report import Report, key_info
+from wherry.coordinator.config.versions import VersionRange, not_found
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 _SIDES = ("key", "value", "header")
@@ -31,11 +33,13 @@ class ConnectorRules:
         converters: The worker's converter class of each side, shown as default.
         overrides: Which client settings a connector may override.
         version: Version shown for our own plugins: converters.
+        group_id: The worker's group, which no sink's consumers may have; empty for a worker without one.
     """
 
     converters: Mapping[str, str] = field(default_factory=dict)
     overrides: OverridePolicy = field(default_factory=OverridePolicy)
     version: str = ""
+    group_id: str = ""
 
 
 def keys_of(description: ClassDescription, *, version: str = "") -> tuple[ConfigKey, ...]:
@@ -66,21 +70,27 @@ def validate(
         rules: What the worker adds.
         found: Errors that the plugin itself found, by key; keys nobody defines are allowed.
         recommended: Values that the plugin itself offers, by key.
+
+    Raises:
+        OverrideError: A client's setting is not of its type.
+        VersionRangeError: A version asked for is no version.
     """
     rules = rules or ConnectorRules()
-    report = _Report(config)
-    keys = [_with_worker_default(key, rules, version) for key in keys_of(description, version=version)]
-    for key in keys:
-        report.check(key, null_is_wrong=key.name not in description.config)
+    report = Report(config)
+    if not _version_is_there(config, version):
+        return _without_version(report, description, version, rules)
+    for key in keys_of(description, version=version):
+        report.check(_with_worker_default(key, rules, version))
     _check_name(report)
-    _check_version(report, version)
-    for side in _SIDES:
-        _check_converter(report, side, rules)
     _check_unavailable(report)
     if description.role is Role.SINK:
         _check_topics(report)
+        _check_group(report, rules.group_id)
     else:
-        _check_source(report)
+        _check_source(report, description)
+    _show_overrides(report, description.role)
+    for side in ("header", "key", "value"):
+        _check_converter(report, side, rules)
     for name, errors in rules.overrides.problems(config).items():
         report.add(name, *errors)
     for name, errors in errorkeys.problems(config, description.role).items():
@@ -88,107 +98,12 @@ def validate(
     for name, problems in (found or {}).items():
         report.add(name, *problems)
     for name, value in config.items():
-        if value is None and name not in report.names:
+        if value is None and name not in description.config:
             report.add(name, NULL_VALUE)
     return report.infos(str(config.get("connector.class") or ""), recommended or {})
 
 
-def key_info(key: ConfigKey) -> ConfigKeyInfo:
-    """A key in Kafka Connect's shape."""
-    default = key.default_value
-    if default is not None and key.type is ConfigType.PASSWORD:
-        default = HIDDEN
-    return ConfigKeyInfo(
-        name=key.name,
-        type=key.type.name,
-        required=key.required and key.default_value is None,
-        default_value=default,
-        importance=key.importance.name,
-        documentation=key.documentation,
-        group=key.group or None,
-        order_in_group=key.order_in_group if key.order_in_group > 0 else -1,
-        width=key.width.name,
-        display_name=key.display_name or key.name,
-        dependents=key.dependents,
-    )
-
-
-class _Report:
-    """Collects values and errors by key, in order."""
-
-    def __init__(self, config: Mapping[str, str | None]) -> None:
-        self.config = config
-        self._keys: dict[str, ConfigKey] = {}
-        self._values: dict[str, object] = {}
-        self._errors: dict[str, list[str]] = {}
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._keys)
-
-    def check(self, key: ConfigKey, *, null_is_wrong: bool = False) -> None:
-        """Parse and check one value; errors are those of Kafka's ConfigDef."""
-        self._keys[key.name] = key
-        definition = ConfigDef((key,))
-        errors = definition.validate(self.config)[key.name]
-        value = None
-        name = next((name for name in (key.name, *key.aliases) if name in self.config), None)
-        try:
-            value = key.parse(self.config[name] if name is not None else key.default_value)
-        except ConfigError:
-            value = None
-        self._values[key.name] = value
-        self._errors.setdefault(key.name, []).extend(errors)
-        if null_is_wrong and name is not None and self.config[name] is None:
-            self.add(key.name, NULL_VALUE)
-
-    def value(self, name: str) -> object:
-        """A parsed value; None when it is absent or wrong."""
-        return self._values.get(name)
-
-    def texts(self, name: str) -> list[str]:
-        """A list; empty when it is absent or wrong."""
-        value = self._values.get(name)
-        return value if isinstance(value, list) else []
-
-    def text(self, name: str) -> str:
-        """A text; empty when it is absent."""
-        value = self._values.get(name)
-        return value if isinstance(value, str) else ""
-
-    def put(self, name: str, value: object) -> None:
-        """Show another value than the one given."""
-        self._values[name] = value
-
-    def add(self, name: str, *errors: str) -> None:
-        """Add errors; a key that nobody defines is shown without definition."""
-        self._errors.setdefault(name, []).extend(errors)
-
-    def offer(self, name: str, *, version: str) -> None:
-        """Fill in a version that was not asked for, as the newest is what runs."""
-        if self._values.get(name) is None:
-            self._values[name] = version or None
-
-    def infos(self, name: str, recommended: Mapping[str, Iterable[str]]) -> ConfigInfos:
-        """The result: keys nobody defines first, then the others in order."""
-        strange = [
-            ConfigInfo(None, ConfigValueInfo(key, None, errors=tuple(errors)))
-            for key, errors in self._errors.items()
-            if key not in self._keys and errors
-        ]
-        defined = [self._info(key, tuple(recommended.get(key.name, ()))) for key in self._keys.values()]
-        groups = dict.fromkeys(key.group for key in self._keys.values() if key.group)
-        return ConfigInfos(name, tuple(groups), (*strange, *defined))
-
-    def _info(self, key: ConfigKey, recommended: tuple[str, ...]) -> ConfigInfo:
-        value = self._values.get(key.name)
-        shown = HIDDEN if isinstance(value, Secret) else as_text(value)
-        offered = recommended or key.recommended_values
-        errors = tuple(self._errors.get(key.name, ()))
-        return ConfigInfo(key_info(key), ConfigValueInfo(key.name, shown, offered, errors))
-
-
-def _check_name(report: _Report) -> None:
+def _check_name(report: Report) -> None:
     name = report.value("name")
     if not isinstance(name, str):
         return
@@ -200,53 +115,108 @@ def _check_name(report: _Report) -> None:
         report.add("name", invalid("name", name, problem))
 
 
-def _check_version(report: _Report, version: str) -> None:
-    wanted = report.value(_VERSION_KEY)
-    if not isinstance(wanted, str) or not version or _version_fits(wanted, version):
-        return
-    class_name = report.text("connector.class")
-    problem = f"Plugin {class_name} not found that matches the version range {wanted}, available versions: [{version}]"
+def _version_is_there(config: Mapping[str, str | None], version: str) -> bool:
+    text = config.get(_VERSION_KEY)
+    wanted = VersionRange.parse(text) if text is not None else None
+    return wanted is None or not version or wanted.holds(version)
+
+
+def _without_version(report: Report, description: ClassDescription, version: str, rules: ConnectorRules) -> ConfigInfos:
+    """Only what is common to all connectors, since there is no class to ask."""
+    for key in COMMON_KEYS:
+        # What a connector may choose is not asked either, but for its version.
+        report.check(_with_worker_default(key, rules, version) if key.name == _VERSION_KEY else key)
+    for side in _SIDES:
+        _without_class(report, side)
+    wanted = VersionRange.parse(report.text(_VERSION_KEY))
+    assert wanted is not None, "a version that is not there was asked for"
+    problem = not_found(description.class_name, wanted, version)
     report.add("connector.class", problem)
     report.add(_VERSION_KEY, problem)
+    return report.infos(report.text("connector.class"), {})
 
 
-def _version_fits(wanted: str, version: str) -> bool:
-    """Whether a version lies in a Maven range; a bare version is exact, as in Kafka Connect."""
-    text = wanted.strip()
-    if text in ("", "latest") or text[:1] not in "[(":
-        return text in ("", "latest", version)
-    low, comma, high = text[1:-1].partition(",")
-    if not comma:
-        return low.strip() == version
-    number = _version_number(version)
-    above = not low.strip() or number > _version_number(low) or (text[0] == "[" and number == _version_number(low))
-    below = not high.strip() or number < _version_number(high) or (text[-1] == "]" and number == _version_number(high))
-    return above and below
-
-
-def _version_number(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))
-
-
-def _check_converter(report: _Report, side: str, rules: ConnectorRules) -> None:
+def _check_converter(report: Report, side: str, rules: ConnectorRules) -> None:
     key = f"{side}.converter"
-    report.offer(f"{key}.plugin.version", version=rules.version)
     if report.config.get(key) is None:
+        if key in report.config:
+            report.hide(f"{key}.plugin.version")
         return
     name = report.text(key)
     found = converters.find(name, header=side == "header")
     if found is None:
-        report.put(key, None)
-        report.add(key, invalid(key, name, f"Class {name} could not be found."))
+        _wrong_converter(report, key, name)
         return
     report.put(key, found.class_name)
-    for setting in found.keys:
-        if setting.name == "converter.type":
-            continue
-        report.check(_prefixed(setting, f"{key}."))
+    if not _converter_version_is_there(report, key, found, rules.version):
+        return
+    settings = {setting.name: setting for setting in found.keys}
+    for setting in in_map_order(settings):
+        report.check_of(settings[setting], f"{key}.", given={"converter.type": side})
 
 
-def _check_unavailable(report: _Report) -> None:
+def _wrong_converter(report: Report, key: str, name: str) -> None:
+    _without_class(report, key.removesuffix(".converter"))
+    other = converters.find(name, header=True)
+    if other is not None:
+        report.hide(f"{key}.plugin.version", hidden=False)
+        report.put(key, other.class_name)
+        report.add(key, f"Class class {other.class_name} does not implement the Converter interface")
+        return
+    report.put(key, None)
+    report.add(key, invalid(key, name, f"Class {name} could not be found."))
+
+
+def _converter_version_is_there(report: Report, key: str, found: converters.ConverterClass, version: str) -> bool:
+    text = report.config.get(f"{key}.plugin.version")
+    wanted = VersionRange.parse(text) if text is not None else None
+    if wanted is None or not version or wanted.holds(version):
+        return True
+    # A class that converts values and headers is listed as two plugins.
+    problem = not_found(found.class_name, wanted, *((version,) if found.header_only else (version, version)))
+    report.add(key, problem)
+    report.add(f"{key}.plugin.version", problem)
+    return False
+
+
+def _without_class(report: Report, side: str) -> None:
+    """A converter that cannot be found has no version to choose."""
+    key = f"{side}.converter.plugin.version"
+    report.check(next(each for each in COMMON_KEYS if each.name == key))
+    report.put(key, None)
+    report.hide(key)
+
+
+def _show_overrides(report: Report, role: Role) -> None:
+    for client in clientkeys.clients_of(role, report.config):
+        for setting, value in clientkeys.overridden(client, report.config):
+            key = clientkeys.definition(client, setting)
+            shown = clientkeys.shown(client, setting, value)
+            report.show(
+                ConfigInfo(
+                    None if key is None else key_info(key), ConfigValueInfo(f"{client}.override.{setting}", shown)
+                )
+            )
+
+
+def _check_group(report: Report, worker_group: str) -> None:
+    """A sink whose consumers joined the workers' own group would break it."""
+    name, key = report.text("name"), "consumer.override.group.id"
+    overridden = report.config.get(key)
+    if overridden is not None:
+        report.mention(key, overridden)
+    if not worker_group:
+        return
+    if overridden == worker_group:
+        report.add(key, f"Consumer group {overridden} conflicts with Connect worker group {worker_group}")
+    elif overridden is None and f"connect-{name}" == worker_group:
+        report.add(
+            "name",
+            f"Consumer group for sink connector named {name} conflicts with Connect worker group {worker_group}",
+        )
+
+
+def _check_unavailable(report: Report) -> None:
     """Refuse what this release cannot do, naming it: a transformation left out in silence would lose or spoil data."""
     for what, plural in (("transforms", "Transformations"), ("predicates", "Predicates")):
         aliases = report.texts(what)
@@ -260,12 +230,16 @@ def _check_unavailable(report: _Report) -> None:
             )
 
 
-def _check_topics(report: _Report) -> None:
+def _check_topics(report: Report) -> None:
     topics, pattern = report.texts("topics"), report.text("topics.regex")
-    if any(not topic for topic in topics):
-        report.add("topics", "Configuration 'topics' values must not be empty.")
-    if len(set(topics)) < len(topics):
+    if "topics" in report.config and report.config["topics"] is None:
+        report.add("topics", "Configuration 'topics' values must not be null.")
+    elif len(set(topics)) < len(topics):
         report.add("topics", "Configuration 'topics' values must not be duplicated.")
+    elif any(not topic for topic in topics):
+        report.add("topics", "Configuration 'topics' values must not be empty.")
+    if "topics.regex" in report.config and report.config["topics.regex"] is None:
+        report.add("topics.regex", invalid("topics.regex", None, "Invalid regex: there is none"))
     if pattern:
         try:
             re.compile(pattern)
@@ -285,7 +259,7 @@ def _check_topics(report: _Report) -> None:
         _check_dead_letters(report, topics, pattern)
 
 
-def _check_dead_letters(report: _Report, topics: list[str], pattern: str) -> None:
+def _check_dead_letters(report: Report, topics: list[str], pattern: str) -> None:
     dead_letters = report.text("errors.deadletterqueue.topic.name")
     if not dead_letters:
         return
@@ -303,13 +277,22 @@ def _check_dead_letters(report: _Report, topics: list[str], pattern: str) -> Non
         )
 
 
-def _check_source(report: _Report) -> None:
+def _check_source(report: Report, description: ClassDescription) -> None:
     groups = report.texts("topic.creation.groups")
+    if "topic.creation.groups" in report.config and report.config["topic.creation.groups"] is None:
+        report.add("topic.creation.groups", invalid("topic.creation.groups", None, "entry must be non null"))
     if len(set(groups)) < len(groups):
         report.add("topic.creation.groups", invalid("topic.creation.groups", groups, "Duplicate alias provided."))
     topic = report.config.get("offsets.storage.topic")
     if topic is not None and not topic.strip():
         report.add("offsets.storage.topic", invalid("offsets.storage.topic", "", "String must be non-empty"))
+    wants_boundaries = report.text("transaction.boundary").lower() == "connector"
+    if wants_boundaries and not description.capabilities.transaction_boundaries:
+        report.add(
+            "transaction.boundary",
+            "The connector does not support connector-defined transaction boundaries with the given configuration. "
+            "Please reconfigure it to use a different transaction boundary definition.",
+        )
     if report.text("exactly.once.support").lower() == "required":
         report.add(
             "exactly.once.support",
@@ -333,11 +316,6 @@ def _with_worker_default(key: ConfigKey, rules: ConnectorRules, version: str) ->
     if key.name == _VERSION_KEY and version:
         return _replaced(key, recommended_values=(version,))
     return key
-
-
-def _prefixed(key: ConfigKey, prefix: str) -> ConfigKey:
-    dependents = tuple(prefix + name for name in key.dependents)
-    return _replaced(key, name=prefix + key.name, display_name=key.display_name or key.name, dependents=dependents)
 
 
 def _replaced(key: ConfigKey, **changes: object) -> ConfigKey:

@@ -213,6 +213,7 @@ SOURCE_KEYS: tuple[ConfigKey, ...] = (
         order_in_group=4,
         width=Width.SHORT,
         display_name="Transaction boundary interval",
+        validators=(RangeValidator(min=0),),
     ),
     ConfigKey(
         "offsets.storage.topic",

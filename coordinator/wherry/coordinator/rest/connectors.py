@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from wherry.contract.java import BLANKS
 from wherry.coordinator.api import BadRequestError, NotFoundError, TargetState
 from wherry.coordinator.rest.bodies import BodyError, known_fields, loads, optional_text, string_map
 from wherry.coordinator.rest.routing import Call, Route, json_response
@@ -44,7 +45,7 @@ def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]
         BadRequestError: It holds another name.
     """
     included = config.get("name")
-    if included is None:
+    if included is None:  # left out, or null
         return {**config, "name": name}
     if included != name:
         raise BadRequestError(
@@ -79,7 +80,7 @@ def _expand(call: Call, name: str) -> dict[str, Any]:
 def _create(call: Call) -> Response:
     body = known_fields(_required_body(call), "CreateConnectorRequest", _CREATE_FIELDS)
     state = initial_state(optional_text(body.get("initial_state"), "initial_state"))
-    name = (optional_text(body.get("name"), "name") or "").strip()
+    name = (optional_text(body.get("name"), "name") or "").strip(BLANKS)
     if body.get("config") is None:
         raise BodyError('The request body has no "config": {"name": …, "config": {…}} is expected.')
     config = with_name(name, string_map(body["config"], "config"))
@@ -104,6 +105,8 @@ def _put_config(call: Call) -> Response:
 
 
 def _patch_config(call: Call) -> Response:
+    if loads(call.body.strip() or b"null") is None:
+        call.herder.connector(call.name)  # that it exists is looked at before what is missing
     patch = string_map(_required_body(call), "config")
     return json_response(connector_info(call.herder.patch_config(call.name, patch)))
 

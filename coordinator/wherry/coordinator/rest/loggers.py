@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from wherry.coordinator.api import BadRequestError, NotFoundError
-from wherry.coordinator.rest.bodies import loads, optional_text, string_map
+from wherry.coordinator.rest.bodies import BodyError, loads, optional_text, string_map
 from wherry.coordinator.rest.routing import Call, Route, json_response
 
 _ROOT = "root"
@@ -91,7 +91,9 @@ def routes(loggers: Loggers) -> tuple[Route, ...]:
 
 def _wanted_level(call: Call) -> str:
     value = loads(call.body, exact_numbers=True) if call.body.strip() else None
-    text = None if value is None else optional_text(string_map(value, "body").get("level"), "level")
+    if value is None:
+        raise BodyError('The request body is missing: {"level": …} is expected.')
+    text = optional_text(string_map(value, "body").get("level"), "level")
     if text is None:
         raise BadRequestError("Desired 'level' parameter was not specified in request.")
     if text.upper() not in LEVELS:

@@ -17,7 +17,8 @@ def _list(call: Call) -> Response:
 
 
 def _config(call: Call) -> Response:
-    return json_response([config_key(key) for key in call.herder.plugin_config(call.path["plugin"])])
+    version = call.query.get("version", [None])[0]
+    return json_response([config_key(key) for key in call.herder.plugin_config(call.path["plugin"], version)])
 
 
 def _validate(call: Call) -> Response:

@@ -8,6 +8,7 @@ everywhere, and the errors of matching have a body but no Content-Type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote
@@ -19,7 +20,8 @@ from wherry.coordinator.rest.bodies import dumps
 from wherry.coordinator.rest.errors import UnmatchedError
 
 _JSON = "application/json"
-_WITH_BODY = ("POST", "PUT", "PATCH")
+_READ = (_JSON, "application/*", "*/*")
+_TASK_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Call:
     def task(self) -> int:
         """The task of the path; a text that is no number names nothing."""
         text = self.path["task"]
-        if not (text.isascii() and text.lstrip("+-").isdigit()):
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or not -_TASK_MAX - 1 <= int(text) <= _TASK_MAX:
             raise NoSuchPathError
         return int(text)
 
@@ -107,8 +109,10 @@ class Router:
         """The route for a request, or the answer to OPTIONS.
 
         Raises:
-            UnmatchedError: 404 for an unknown path, 405 for a method it does not have.
+            UnmatchedError: 404 for an unknown path, 405 for a method it does not have, 400 for an empty segment.
         """
+        if "//" in raw_path:
+            raise UnmatchedError(400)
         found = self._resource(raw_path)
         if found is None:
             raise UnmatchedError(404)
@@ -139,12 +143,12 @@ def check_media_types(route: Route, *, content_type: str | None, accept: str | N
     Raises:
         UnmatchedError: 415 or 406.
     """
-    if has_body and route.method in _WITH_BODY:
-        if content_type is not None and content_type.partition(";")[0].strip().lower() not in (_JSON, "*/*"):
+    if has_body:
+        if content_type is not None and content_type.partition(";")[0].strip().lower() not in _READ:
             raise UnmatchedError(415)
-        if content_type is None and route.takes_body:
+        if route.takes_body and (content_type is None or "*" in content_type):
             raise NoMediaTypeError
-    if accept is not None and not any(_accepts_json(part) for part in accept.split(",")):
+    if accept and not any(_accepts_json(part) for part in accept.split(",")):
         raise UnmatchedError(406)
 
 
@@ -190,6 +194,5 @@ def _options(methods: Mapping[str, Route], accept: str | None) -> Response:
 
 
 def _accepts_json(media_range: str) -> bool:
-    kind, _, parameters = media_range.partition(";")
-    refused = any(parameter.strip().replace(" ", "") in ("q=0", "q=0.0") for parameter in parameters.split(";"))
-    return kind.strip().lower() in (_JSON, "*/*", "application/*", "*") and not refused
+    # A weight of 0 does not refuse, as the real worker reads it.
+    return media_range.partition(";")[0].strip().lower() in (*_READ, "*")

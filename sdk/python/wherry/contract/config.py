@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wherry.contract.errors import ConfigError
+from wherry.contract.java import BLANKS
 from wherry.contract.position import java_double
 
 HIDDEN: Final = "[hidden]"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DOUBLE: Final = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?)")
-_LIST_COMMA: Final = re.compile(r"\s*,\s*")
+_LIST_COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
 
 
 class ConfigType(enum.IntEnum):
@@ -155,7 +156,7 @@ class ConfigKey:
         importance: How much it matters.
         documentation: What it does, in sentences.
         group: Heading it is shown under; empty means none.
-        order_in_group: Place within the group, from 1; 0 means none.
+        order_in_group: Place within the group; without a group it has none.
         width: Width of an input field.
         display_name: Name shown to people; empty means `name`.
         dependents: Keys to validate again when this one changes.
@@ -188,7 +189,7 @@ class ConfigKey:
         Raises:
             ConfigError: It isn't of the key's type, in Kafka's words.
         """
-        return None if text is None else _parse(self, text.strip())
+        return None if text is None else _parse(self, text.strip(BLANKS))
 
     def problems(self, value: Any) -> list[str]:
         """Returns what the validators find wrong with a parsed value, as whole Kafka messages."""

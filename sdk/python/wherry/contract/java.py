@@ -1,4 +1,4 @@
-"""What of Java shows in Kafka Connect's output: the order of its hash maps, and how it prints numbers. Pure."""
+"""What of Java shows in what Kafka Connect takes and prints: hash maps, numbers, blanks. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
+
+BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What `String.trim()` takes away: controls and the space; no other white space, and no C1 control."""
 
 _TABLE_SIZE_MIN: Final = 16
 _LOAD_FACTOR: Final = 0.75

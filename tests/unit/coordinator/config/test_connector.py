@@ -10,7 +10,9 @@ import pytest
 from wherry.contract.config import ConfigDef, ConfigKey, ConfigType, Importance, NonEmptyValidator
 from wherry.contract.description import ClassDescription, Role
 from wherry.coordinator.config import connector
+from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.connector import ConnectorRules, validate
+from wherry.coordinator.config.connectorkeys import COMMON_KEYS
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.rest.shapes import config_infos
 
@@ -81,7 +83,7 @@ def test_a_converter_of_another_making_is_refused():
 def test_a_converters_settings_are_checked_and_shown():
     config = {**GOOD, "value.converter": "Json", "value.converter.decimal.format": "x"}
     assert (
-        "String must be one of (case insensitive): BASE64, NUMERIC"
+        "String must be one of (case insensitive): NUMERIC, BASE64"
         in errors(config)["value.converter.decimal.format"][0]
     )
     shown = {each.value.name: each.value.value for each in check(config).configs}
@@ -151,3 +153,35 @@ def test_a_password_is_hidden_in_value_and_default():
     infos = check({**GOOD, "pw": "my-secret"}, ClassDescription("x.S", Role.SOURCE, ConfigDef([TOPIC, secret])))
     (shown,) = [each for each in infos.configs if each.value.name == "pw"]
     assert (shown.value.value, shown.definition.default_value) == ("[hidden]", "[hidden]")
+
+
+def test_a_sink_may_not_join_the_workers_group():
+    rules = ConnectorRules(group_id="connect-cluster")
+    own = {**GOOD_SINK, "consumer.override.group.id": "connect-cluster"}
+    found = errors(own, SINK, rules=rules)
+    assert found["consumer.override.group.id"] == [
+        "Consumer group connect-cluster conflicts with Connect worker group connect-cluster"
+    ]
+    assert errors({**GOOD_SINK, "name": "cluster"}, SINK, rules=rules)["name"] == [
+        "Consumer group for sink connector named cluster conflicts with Connect worker group connect-cluster"
+    ]
+    assert not any(errors({**GOOD_SINK, "consumer.override.group.id": "mine"}, SINK, rules=rules).values())
+
+
+def test_a_version_that_is_not_there_leaves_only_what_all_connectors_have():
+    infos = validate({**GOOD, "connector.plugin.version": "9.9"}, SOURCE, version="1.2", rules=RULES)
+    assert infos.error_count == 2
+    assert [config.value.name for config in infos.configs] == [key.name for key in COMMON_KEYS]
+
+
+def test_overrides_are_shown_between_the_classs_keys_and_the_converters():
+    config = {**GOOD, "producer.override.linger.ms": "5", "key.converter": "Json", "producer.override.foo": "1"}
+    names = [config.value.name for config in validate(config, SOURCE, rules=RULES).configs]
+    at = names.index("producer.override.linger.ms")
+    assert names[at - 1] == "producer.override.foo"
+    assert names[at + 1].startswith("key.converter.")
+
+
+def test_an_override_of_another_type_is_an_error_of_its_own():
+    with pytest.raises(OverrideError):
+        validate({**GOOD, "producer.override.linger.ms": "x"}, SOURCE, rules=RULES)

@@ -143,7 +143,7 @@ class FakeHerder:
         found = [PluginInfo("a.B", "source", "1")]
         return found if connectors_only else [*found, PluginInfo("c.D", "converter")]
 
-    def plugin_config(self, plugin: str) -> list[ConfigKeyInfo]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
         if plugin != "B":
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return [ConfigKeyInfo("k", "INT", False, "1", "LOW", "doc", None, -1, "NONE", "k")]
