@@ -28,8 +28,9 @@ class Difference:
         sent = self.case.records or self.case.lines
         near = "\n".join(f"    {each!r}"[:_TEXT_MAX] for each in sent[max(0, self.place - 1) : self.place + 2])
         return (
-            f"case {self.case.number}: {self.part}[{self.place}]\n  Kafka Connect {self.connect!r}"[: 2 * _TEXT_MAX]
-            + f"\n  Wherry        {self.wherry!r}"[: 2 * _TEXT_MAX]
+            f"case {self.case.number}: {self.part}[{self.place}]"
+            + f"\n  Kafka Connect {_unlike(self.connect, self.wherry)}"[: 2 * _TEXT_MAX]
+            + f"\n  Wherry        {_unlike(self.wherry, self.connect)}"[: 2 * _TEXT_MAX]
             + f"\n  {config}\n  about there went in\n{near}"
         )
 
@@ -51,6 +52,17 @@ def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Diffe
         place = _first(one, other)
         if place is not None and not (both_failed and place == min(len(one), len(other))):
             yield Difference(case, part, place, *(each[place] if place < len(each) else None for each in (one, other)))
+
+
+def _unlike(one: Any, other: Any) -> str:
+    """Text of a record, less what is the same in the other."""
+    if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) != 3 or len(other) != 3:
+        return repr(one)
+    parts = [
+        f"{name} {mine!r}" for name, mine, theirs in zip(("key", "value"), one, other, strict=False) if mine != theirs
+    ]
+    headers = [header for header in one[2] if header not in other[2]]
+    return ", ".join([*parts, f"headers {headers or one[2]!r}"] if one[2] != other[2] else parts)
 
 
 def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
