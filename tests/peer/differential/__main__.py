@@ -60,12 +60,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--configs", type=int, default=500)
     parser.add_argument("--records", type=int, default=20, help="records per configuration")
+    parser.add_argument("--plain", action="store_true", help="without transforms: only the converters")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to play")
     parser.add_argument("--keep", help="keep files and logs in this folder")
     options = parser.parse_args()
     chosen = [
         case
-        for case in cases(options.seed, options.configs, options.records)
+        for case in cases(options.seed, options.configs, options.records, plain=options.plain)
         if options.only is None or case.number in options.only
     ]
     with tempfile.TemporaryDirectory(prefix="wd-") as temporary, EmbeddedKafka() as kafka:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.peer.differential import chains, texts
 
@@ -58,11 +58,16 @@ class Case:
         return self.config["connector.class"] == SINK
 
 
-def cases(seed: int, count: int, records: int) -> Iterator[Case]:
-    """Yields `count` cases with `records` records each."""
+def cases(seed: int, count: int, records: int, *, plain: bool = False) -> Iterator[Case]:
+    """Yields `count` cases with `records` records each; plain ones have no transforms."""
     for number in range(count):
         dice = random.Random(f"{seed}-{number}")
-        yield _source(dice, number, records) if dice.random() < SHARE_OF_SOURCES else _sink(dice, number, records)
+        case = _source(dice, number, records) if dice.random() < SHARE_OF_SOURCES else _sink(dice, number, records)
+        yield replace(case, config=_without_transforms(case.config)) if plain else case
+
+
+def _without_transforms(config: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in config.items() if not key.startswith(("transforms", "predicates"))}
 
 
 def _sink(dice: random.Random, number: int, count: int) -> Case:

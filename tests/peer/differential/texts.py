@@ -109,7 +109,7 @@ def _struct(dice: random.Random, depth: int) -> dict[str, Any]:
 
 
 def _schema(dice: random.Random, depth: int) -> dict[str, Any]:
-    kinds = ["int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "string", "logical"]
+    kinds = ["bytes", "int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "string", "logical"]
     if depth < 3:
         kinds += ["array", "map", "struct"]
     kind = dice.choice(kinds)
@@ -155,6 +155,8 @@ def _of_schema(dice: random.Random, schema: dict[str, Any]) -> Any:
     if kind in INTEGERS:
         bits = dice.choice([4, INTEGERS[kind]])
         return dice.randint(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if kind == "bytes":
+        return base64.b64encode(dice.randbytes(dice.randint(0, 5))).decode()
     if kind in ("float", "double"):
         return dice.choice([0.0, 1.5, -2.25, 1e10, 1e-5, 123456.75, dice.uniform(-1e3, 1e3)])
     return dice.random() < 0.5 if kind == "boolean" else any_text(dice)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.errors import ConfigError
+from wherry.contract.java_text import java_texts
 from wherry.worker.convert import Converted, DataError, Failure, Run
-from wherry.worker.convert.java_text import java_text
 
 _UTF8_NAMES: Final = frozenset({"utf-8", "utf8", "utf_8"})
 _BINARY_TYPES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
@@ -53,7 +53,7 @@ class StringConverter:
             return Converted((Run.of(pa.nulls(len(column), pa.binary())),))
         if pa.types.is_string(column.type) and self._utf8:
             return Converted((Run.of(column.cast(pa.binary())),))
-        texts = column.to_pylist() if pa.types.is_string(column.type) else java_text(field, column)
+        texts = column.to_pylist() if pa.types.is_string(column.type) else java_texts(column)
         data = [None if text is None else text.encode(self._encoding, "replace") for text in texts]
         return Converted((Run.of(pa.array(data, pa.binary())),))
 
