@@ -33,6 +33,7 @@ from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.machine import Machine
 from wherry.coordinator.planner import Planner
 from wherry.coordinator.plugins import PluginRegistry
+from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine, SparkSettings
 from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredStatus, StoredTopic
@@ -129,6 +130,12 @@ class StandardHerder:
             worker_id=worker_id,
         )
 
+        self._reloader = Reloader(
+            worker.providers,
+            lambda: {name: stored.config for name, stored in stores.configs.snapshot().connectors.items()},
+            lambda name: self._runner.post(ev.ConnectorRestarted(name, include_tasks=True)),
+        )
+
     # ---- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -139,6 +146,7 @@ class StandardHerder:
         self._runner.start()
         hands.watcher.start()
         hands.spark.start()
+        self._reloader.start()
         for stored in self._stores.configs.snapshot().connectors.values():
             self._post_put(stored)
 
@@ -150,6 +158,7 @@ class StandardHerder:
         """Drain all leases, commit, and stop all parts; False if a lease had to be cut off."""
         deadline = time.monotonic() + timeout_s
         hands = self._hands
+        self._reloader.stop()
         self._runner.post(ev.ShutdownAsked())
         drain_s = max(timeout_s - 1.0, 0.1)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
 import shutil
 import socket
@@ -180,7 +181,7 @@ class StandaloneWorker:
 
 
 def standalone(
-    worker_file: Path,
+    worker_file: Path | None,
     connector_files: Sequence[Path] = (),
     *,
     ready: Callable[[StandaloneWorker], None] = lambda worker: None,
@@ -189,7 +190,7 @@ def standalone(
     """Run a standalone worker until it cannot go on, or until an exception (a signal's) ends the wait.
 
     Args:
-        worker_file: Kafka Connect's worker file.
+        worker_file: Kafka Connect's worker file; None takes CONNECT_… variables alone.
         connector_files: Kafka Connect's connector files.
         ready: Called when REST answers.
         stuck: Called in another thread when the end has not come `STUCK_AFTER_S` after it was begun.
@@ -199,7 +200,7 @@ def standalone(
     """
     _log.info("Wherry %s, with Kafka Connect's API", own_version())
     _log.info("Kafka version: %s", KAFKA_VERSION)
-    config = WorkerConfig.load(worker_file)
+    config = WorkerConfig.load(worker_file, environ=os.environ)
     files = [connectorfile.load(path) for path in connector_files]
     _check_names(files)
     flush = telemetry.setup("wherry-coordinator")

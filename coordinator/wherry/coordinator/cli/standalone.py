@@ -34,7 +34,13 @@ def register(app: typer.Typer) -> None:
 
 
 def standalone(
-    worker: Annotated[Path, typer.Argument(metavar="WORKER.properties", help="Kafka Connect's worker file.")],
+    worker: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[WORKER.properties]",
+            help="Kafka Connect's worker file; without one, CONNECT_... variables say all.",
+        ),
+    ] = None,
     connectors: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[CONNECTOR.properties|json]...", help="Connectors to create at start."),
@@ -46,6 +52,7 @@ def standalone(
 
     It runs until Ctrl-C or SIGTERM, which drain and commit first; a second one ends it at once. Connectors are made
     from files and over REST, and last as long as the process; positions stay in offset.storage.file.filename.
+    Variables such as CONNECT_BOOTSTRAP_SERVERS go before the file's settings; `-` as the file is none.
     """
     import logging
     import os
@@ -64,6 +71,6 @@ def standalone(
 
     logs.setup(form=log_format.value, level=logging.getLevelNamesMapping()[log_level.upper()])
     try:
-        main.standalone(worker, connectors or (), stuck=leave)
+        main.standalone(None if worker == Path("-") else worker, connectors or (), stuck=leave)
     except StopRequested:
         leave()  # being stopped is how a worker ends

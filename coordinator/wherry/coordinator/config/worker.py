@@ -19,7 +19,7 @@ from typing import Any
 from wherry.contract import kafka_clients
 from wherry.contract.config import ConfigDef
 from wherry.contract.errors import ConfigError
-from wherry.coordinator.config import properties
+from wherry.coordinator.config import environment, properties
 from wherry.coordinator.config.providers import Providers
 from wherry.coordinator.config.workerkeys import COMMON_KEYS, DISTRIBUTED_KEYS, OWN_KEYS, STANDALONE_KEYS
 
@@ -54,16 +54,33 @@ class WorkerConfig:
     source: str = ""
 
     @classmethod
-    def load(cls, path: Path, *, distributed: bool = False) -> WorkerConfig:
-        """Read a worker file.
+    def load(
+        cls, path: Path | None, *, distributed: bool = False, environ: Mapping[str, str] | None = None
+    ) -> WorkerConfig:
+        """Read a worker file, and what CONNECT_… variables say besides; the variables win.
+
+        Args:
+            path: The file; None takes everything from the variables.
+            distributed: Whether a distributed worker's keys are demanded.
+            environ: Variables of the process; None looks at none.
 
         Raises:
             ConfigError: The file cannot be read, or a value is wrong; the message names file and key.
         """
+        overlay = environment.settings(environ or {})
+        if path is None and not overlay:
+            raise ConfigError(
+                "There is no worker configuration: name a worker file, or set CONNECT_… variables, such as "
+                "CONNECT_BOOTSTRAP_SERVERS=localhost:9092."
+            )
         try:
-            return cls.of(properties.load(path), distributed=distributed, source=str(path))
+            given = {} if path is None else properties.load(path)
+            if path is not None and overlay:
+                _log.info("Settings from CONNECT_… variables go before the worker file's: %s", ", ".join(overlay))
+            source = "CONNECT_… variables" if path is None else str(path)
+            return cls.of({**given, **overlay}, distributed=distributed, source=source)
         except ConfigError as error:
-            if str(path) in error.message:
+            if path is None or str(path) in error.message:
                 raise
             raise ConfigError(f"{path}: {error.message}", key=error.key) from error
 

@@ -85,3 +85,45 @@ def test_what_was_filled_in_can_be_hidden_again():
     assert resolved.placeholders == {"k": "${env:PW}"}
     assert resolved.hide("k", "Invalid value secret") == "Invalid value ${env:PW}"
     assert resolved.hide("other", "Invalid value secret") == "Invalid value secret"
+
+
+def test_a_properties_file_is_utf_8_to_kafkas_provider(tmp_path):
+    (tmp_path / "s.properties").write_text("pw=grün€\n", "utf-8")
+    assert resolve(f"${{file:{tmp_path}/s.properties:pw}}", providers()) == "grün€"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"file__param__allowed__paths": "etc"}, "Path etc is not absolute"),
+        ({"dir__param__allowed__paths": "/,/no/where"}, "Path /no/where does not exist"),
+        ({"env__param__allowlist__pattern": "("}, r"allowlist\.pattern: Invalid regex"),
+        ({"env__param__ttl__ms": "soon"}, r"env\.param\.ttl\.ms: milliseconds are expected, at least 1000"),
+        ({"env__param__ttl__ms": "1"}, "at least 1000"),
+    ],
+)
+def test_a_provider_that_cannot_be_meant_so_is_refused_at_the_start(params, message):
+    with pytest.raises(ConfigError, match=message):
+        providers(**params)
+
+
+def test_an_empty_pattern_allows_no_variable_and_a_relative_path_no_file(tmp_path, monkeypatch):
+    assert resolve("${env:PW}", providers({"PW": "x"}, env__param__allowlist__pattern="")) == "${env:PW}"
+    (tmp_path / "pw").write_text("secret")
+    monkeypatch.chdir(tmp_path.parent)
+    text = f"${{dir:{tmp_path.name}:pw}}"
+    assert resolve(text, providers()) == "secret"
+    assert resolve(text, providers(dir__param__allowed__paths=str(tmp_path))) == text
+
+
+def test_a_variable_has_no_path():
+    with pytest.raises(ProviderError, match="Path is not supported for EnvVarConfigProvider, invalid value 'p'"):
+        resolve("${env:p:PW}", providers({"PW": "x"}))
+
+
+def test_an_answer_holds_as_long_as_the_shortest_of_the_providers_it_is_from():
+    found = providers({"PW": "x"}, env__param__ttl__ms="3000", file__param__ttl__ms="2000")
+    assert found.ttl_ms == 2000
+    assert found.resolve({"a": "${env:PW}"}).ttl_ms == 3000
+    assert found.resolve({"a": "${dir:/:x}"}).ttl_ms is None
+    assert providers().ttl_ms is None

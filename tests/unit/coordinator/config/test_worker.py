@@ -146,3 +146,22 @@ def test_client_settings_without_effect_are_named_at_the_start(caplog: pytest.Lo
         "WARNING Worker, admin: connectors cannot use these settings: ssl.truststore.location: The key store "
         "/none.jks cannot be read: No such file or directory.",
     ]
+
+
+def test_variables_alone_can_make_a_worker():
+    environ = {f"CONNECT_{key.replace('.', '_').upper()}": value for key, value in GOOD.items()}
+    assert WorkerConfig.load(None, environ={**environ, "HOME": "/"}).values == GOOD
+
+
+def test_variables_go_before_the_file(tmp_path, caplog):
+    path = tmp_path / "w.properties"
+    path.write_text("\n".join(f"{key}={value}" for key, value in GOOD.items()))
+    with caplog.at_level("INFO"):
+        worker = WorkerConfig.load(path, environ={"CONNECT_BOOTSTRAP_SERVERS": "c:1", "CONNECT_LOG4J_LOGGERS": "x"})
+    assert worker.bootstrap_servers == "c:1"
+    assert "before the worker file's: bootstrap.servers" in caplog.text
+
+
+def test_without_file_and_variables_the_sentence_says_what_to_give():
+    with pytest.raises(ConfigError, match="name a worker file, or set CONNECT_"):
+        WorkerConfig.load(None, environ={"PATH": "/"})
