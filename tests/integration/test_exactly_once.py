@@ -25,6 +25,9 @@ from confluent_kafka import Consumer, TopicPartition
 from wherry.contract.client import SidecarClient
 from wherry.contract.offsets_topic import read_positions
 from wherry.contract.position import Position
+from wherry.coordinator.exactly_once import open_transactions
+from wherry.coordinator.store.local import FileOffsetStore
+from wherry.coordinator.store.own_topics import OwnTopicOffsets
 
 pytestmark = pytest.mark.integration
 
@@ -173,3 +176,32 @@ def test_a_record_the_broker_refuses_fails_the_task_and_leaves_no_trace(
     assert "refused within a transaction" in line_of(bed.pump(endpoint, POLL, config=overrides))
     assert bed.numbers() == []
     assert bed.position() is None
+
+
+def test_whom_the_coordinator_shuts_out_commits_no_more(bed: Bed) -> None:
+    endpoint, _ = bed.sidecar(pause=0.01)
+    worker = bed.pump(endpoint, INTERVAL, interval_ms=1_000)
+    time.sleep(0.3)  # within the first transaction
+    open_transactions({"bootstrap.servers": bed.bootstrap}, bed.id, LIMIT_S)
+    assert line_of(worker).startswith("FencedError")
+    assert bed.numbers() == []
+
+
+def test_a_source_with_an_offsets_topic_of_its_own_reads_that_first_and_writes_both(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    own = f"own-{uuid.uuid4().hex[:8]}"
+    worker = {"bootstrap.servers": bootstrap, "offset.storage.replication.factor": "1"}
+    inner = FileOffsetStore(tmp_path / "offsets")
+    configs = {"c": {"offsets.storage.topic": own}, "other": {}}
+    store = OwnTopicOffsets(inner, worker, lambda name: configs[name])
+    inner.write("c", [Position('{"p":0}', '{"n":1}'), Position('{"p":1}', '{"n":1}')])
+    assert store.load("c") == inner.load("c")
+    store.write("c", [Position('{"p":0}', '{"n":2}')])
+    inner.write("c", [Position('{"p":0}', '{"n":7}')])
+    assert store.load("c") == [Position('{"p":0}', '{"n":2}'), Position('{"p":1}', '{"n":1}')]
+    assert read_positions({"bootstrap.servers": bootstrap}, own, "c")['{"p":0}'].offset == '{"n":2}'
+    store.reset("c")
+    assert store.load("c") == []
+    store.write("other", [Position('{"p":5}', '{"n":5}')])
+    assert read_positions({"bootstrap.servers": bootstrap}, own, "other") == {}

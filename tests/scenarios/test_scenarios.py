@@ -67,7 +67,9 @@ class Stage:
         self, name: str, kind: str, *flags: str, tasks: str = "1", target: str = "STARTED", **config: str
     ) -> ev.Event:
         policy = ev.RestartPolicy(enabled="no-restart" not in flags, restarts_max=3)
-        spec = ev.ConnectorSpec(name, ev.Kind(kind), config, int(tasks), "splits" in flags, policy)
+        spec = ev.ConnectorSpec(
+            name, ev.Kind(kind), config, int(tasks), "splits" in flags, policy, "exactly-once" in flags
+        )
         return ev.ConnectorPut(name, spec, TargetState(target))
 
     def delete(self, name: str) -> ev.Event:
@@ -178,6 +180,8 @@ def told(effect: fx.Effect) -> str:
             return f"{name} {effect.lease}{below}"
         case fx.CancelLease():
             return f"{name} {effect.lease}"
+        case fx.ShutOut():
+            return f"{name} {effect.connector}-{effect.task}"
         case fx.AssignSplit():
             return f"{name} {effect.lease} {'nothing' if effect.work is None else work_told(effect.work)}"
         case fx.CommitReport():

@@ -34,6 +34,7 @@ from wherry.coordinator.config.providers import ProviderError, Providers, Resolv
 from wherry.coordinator.config.report import key_info
 from wherry.coordinator.config.versions import VersionRange, VersionRangeError, not_found
 from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
 _log = logging.getLogger(__name__)
@@ -240,7 +241,13 @@ def rules_of(worker: WorkerConfig) -> connector.ConnectorRules:
         worker.parsed["connector.client.config.override.allowlist"],
     )
     group_id = str(worker.parsed.get("group.id") or "")
-    return connector.ConnectorRules(converters=classes, overrides=policy, version=KAFKA_VERSION, group_id=group_id)
+    return connector.ConnectorRules(
+        converters=classes,
+        overrides=policy,
+        version=KAFKA_VERSION,
+        group_id=group_id,
+        exactly_once=is_enabled(worker),
+    )
 
 
 def _range(version: str | None) -> VersionRange | None:

@@ -35,10 +35,19 @@ class PositionKeeper:
         offsets: Positions of sources.
         kafka: For the groups of sinks.
         sleep: How to wait between attempts.
+        write_behind: Takes positions that a transaction has stored where they count; None lets them be.
     """
 
-    def __init__(self, offsets: OffsetStore, kafka: KafkaAdmin, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        offsets: OffsetStore,
+        kafka: KafkaAdmin,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        write_behind: Callable[[str, Sequence[Position]], None] | None = None,
+    ) -> None:
         self._offsets = offsets
+        self._write_behind = write_behind
         self._kafka = kafka
         self._sleep = sleep
 
@@ -66,8 +75,14 @@ class PositionKeeper:
         by_partition = {position.partition: position for position in stored}
         return [by_partition.get(partition, Position(partition, None)) for partition in partitions]
 
-    def commit(self, spec: ConnectorSpec, positions: Sequence[Position]) -> None:
+    def commit(self, spec: ConnectorSpec, positions: Sequence[Position], *, in_transaction: bool = False) -> None:
         """Store positions; tries again for a while.
+
+        Args:
+            spec: The connector.
+            positions: Where it stands.
+            in_transaction: A transaction has stored them already. An older report must never undo what a newer one
+                has told, so they go to no place that counts.
 
         Raises:
             WherryError: They could not be stored.
@@ -75,7 +90,7 @@ class PositionKeeper:
         wait_s = COMMIT_RETRY_WAIT_S
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
-                self._commit_once(spec, positions)
+                self._commit_once(spec, positions, in_transaction)
                 return
             except WherryError as error:
                 transient = error.error_class in (ErrorClass.TRANSIENT, ErrorClass.THROTTLED)
@@ -84,9 +99,12 @@ class PositionKeeper:
             self._sleep(wait_s)
             wait_s = min(wait_s * 2, COMMIT_RETRY_WAIT_S_MAX)
 
-    def _commit_once(self, spec: ConnectorSpec, positions: Sequence[Position]) -> None:
+    def _commit_once(self, spec: ConnectorSpec, positions: Sequence[Position], in_transaction: bool) -> None:
         if spec.kind is Kind.SOURCE:
-            self._offsets.write(spec.name, positions)
+            if not in_transaction:
+                self._offsets.write(spec.name, positions)
+            elif self._write_behind is not None:
+                self._write_behind(spec.name, positions)
             return
         offsets: dict[TopicPartition, int] = {}
         for position in positions:

@@ -1,7 +1,7 @@
 """What the machine wants done. Data only; `runner.py` carries it out.
 
-Effects of one connector that touch positions (StartLeases, GrantLease, AssignSplit, CommitReport, StorePositions and
-the loading half of LoadPlan) are carried out in the order given; others are free to overtake.
+Effects of one connector that touch positions (ShutOut, StartLeases, GrantLease, AssignSplit, CommitReport,
+StorePositions and the loading half of LoadPlan) are carried out in the order given; others are free to overtake.
 """
 
 from __future__ import annotations
@@ -98,6 +98,15 @@ class CancelLease:
 
 
 @dataclass(frozen=True, slots=True)
+class ShutOut:
+    """The last worker of a task may come back: shut it out of its transactions before anything else is handed out."""
+
+    connector: str
+    spec: ConnectorSpec
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
 class AssignSplit:
     """Give a lease its next split, or None: there is no more."""
 
@@ -181,6 +190,7 @@ Effect = (
     | DrainLease
     | FenceLease
     | CancelLease
+    | ShutOut
     | AssignSplit
     | CommitReport
     | StorePositions

@@ -50,6 +50,8 @@ class ConnectorSpec:
     splits: bool = False
     """The class plans bounded splits: all `tasks_max` tasks are shown, whatever there is to do now."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    exactly_once: bool = False
+    """A source whose workers commit in transactions: one that was lost is shut out before its work goes on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from wherry.contract import to_proto
 from wherry.contract.description import ClassDescription
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
+from wherry.coordinator import exactly_once
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind
@@ -101,6 +102,9 @@ class Grants:
                 drain_timeout_ms=timings.drain_timeout_ms,
             ),
         )
+        if effect.spec.exactly_once:
+            config = dict(response.config)
+            response.exactly_once.CopyFrom(exactly_once.terms(self._worker, effect.spec.name, effect.task, config))
         if effect.work.work is not None:
             response.work.CopyFrom(to_proto.work(effect.work.work))
         return response

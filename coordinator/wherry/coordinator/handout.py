@@ -344,6 +344,8 @@ class Handout:
         if lease.phase is not LeasePhase.ENDED:
             return
         del self.leases[lease.id]
+        if self.spec.exactly_once and given is not LeaseInput.ENDED:
+            self._out.append(fx.ShutOut(self.spec.name, self.spec, lease.task))
         task = self.tasks[lease.task]
         if task.state in tasks.ENDING or given is LeaseInput.DRAIN_ASKED or blameless:
             self.splits.put_back(lease.split or "")

@@ -25,6 +25,7 @@ from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import PositionKeeper
 from wherry.coordinator.control import ControlServer
+from wherry.coordinator.exactly_once import Fencer
 from wherry.coordinator.figures import Figures
 from wherry.coordinator.grants import Grants
 from wherry.coordinator.hosts import HostClient
@@ -58,6 +59,7 @@ class Hands:
     statuses: StatusStore
     worker_id: str
     traces: Traces = field(default_factory=Traces)
+    fencer: Fencer | None = None
 
     def carry_out(self, effect: fx.Effect) -> None:
         """Start carrying out an effect; returns at once."""
@@ -82,6 +84,9 @@ class Hands:
     def _(self, effect: fx.LoadPlan) -> None:
         def load() -> None:
             try:
+                if effect.spec.exactly_once and self.fencer is not None and effect.first:
+                    self.fencer.owe_round(effect.spec)
+                self._settle_fences(effect.connector)
                 positions = self.keeper.load(effect.spec) if effect.spec.kind is ev.Kind.SOURCE else []
             except Exception as error:
                 self._plan_failed(effect, error)
@@ -93,6 +98,7 @@ class Hands:
                 with self._span("plan", effect.connector):
                     result = self.planner.plan(effect, positions)
                 self._keep_task_configs(effect.spec, result)
+                self._expect_tasks(effect, result)
             except Exception as error:
                 self._plan_failed(effect, error)
                 return
@@ -119,6 +125,33 @@ class Hands:
         if stored is not None and [dict(task) for task in stored.tasks] != tasks:
             self.configs.put_task_configs(spec.name, tasks)
 
+    def _expect_tasks(self, effect: fx.LoadPlan, result: ev.SourcePlan | ev.SinkPlan) -> None:
+        """Say how many transactional ids the plan's tasks use, before the first of them begins."""
+        spec = effect.spec
+        if not spec.exactly_once or self.fencer is None or not isinstance(result, ev.SourcePlan):
+            return
+        # Splits have up to tasks.max runners, and one more where all numbers are taken by tasks without end.
+        runners = spec.tasks_max + 1 if spec.splits or result.plan.splits else 0
+        self.fencer.expect(spec, max(len(result.plan.tasks), runners), first=effect.first)
+
+    def _settle_fences(self, connector: str) -> None:
+        if self.fencer is not None:
+            self.fencer.settle(connector)
+
+    @_do.register
+    def _(self, effect: fx.ShutOut) -> None:
+        def shut_out() -> None:
+            if self.fencer is None:
+                return
+            self.fencer.owe(effect.spec, (effect.task,))
+            try:
+                self.fencer.settle(effect.connector)
+            except WherryError as error:
+                # Nothing is handed out before it has been done.
+                log.warning("The last worker of %s-%d is not shut out yet: %s", effect.connector, effect.task, error)
+
+        self._in_order(effect.connector, shut_out)
+
     @_do.register
     def _(self, effect: fx.StopSidecars) -> None:
         def stop() -> None:
@@ -136,6 +169,8 @@ class Hands:
         def clean_up() -> None:
             self.watcher.forget(effect.connector)
             self.figures.forget(effect.connector)
+            if self.fencer is not None:
+                self.fencer.forget(effect.connector)
             self.traces.forget(effect.connector)
             try:
                 self.planner.on_delete(effect.spec, effect.generation)
@@ -175,6 +210,7 @@ class Hands:
             if not self.control.waits(effect.request):
                 return  # it has asked again meanwhile; while a broker is away such questions would pile up
             try:
+                self._settle_fences(effect.connector)
                 response = self.grants.lease(effect, self.keeper.load_for(effect.spec, effect.work))
             except WherryError as error:
                 self.control.refuse(effect.request, error.message, GRPC_CODES[error.error_class])
@@ -209,7 +245,14 @@ class Hands:
         def assign() -> None:
             positions: list[Position] = []
             if effect.work is not None and effect.work.work is not None:
-                positions = self.keeper.load_source(effect.connector, effect.work.work.partitions)
+                try:
+                    self._settle_fences(effect.connector)
+                    positions = self.keeper.load_source(effect.connector, effect.work.work.partitions)
+                except WherryError as error:
+                    # Without its positions the split can't be begun: the lease ends, and both are handed out anew.
+                    log.warning("No split for lease %s: %s", effect.lease, error)
+                    self.post(ev.CommitFailed(effect.connector, effect.lease, failure_of(error)))
+                    return
             self.control.assign(effect.lease, effect.work, positions)
 
         self._in_order(effect.connector, assign)
@@ -223,7 +266,7 @@ class Hands:
                 with self._span("commit", effect.connector):
                     if effect.tokens:
                         self.planner.commit_tokens(effect)
-                    self.keeper.commit(effect.spec, effect.positions)
+                    self.keeper.commit(effect.spec, effect.positions, in_transaction=effect.spec.exactly_once)
             except Exception as error:
                 log.warning("Positions of %s could not be committed: %s", effect.connector, error)
                 self.post(ev.CommitFailed(effect.connector, effect.lease, failure_of(error)))

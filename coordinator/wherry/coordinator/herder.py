@@ -19,11 +19,12 @@ from typing import Final, TypeVar
 from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, WherryError
 from wherry.contract.position import Position
-from wherry.coordinator import api, offsets
+from wherry.coordinator import api, exactly_once, offsets
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import PositionKeeper, group_of
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.control import ControlServer
+from wherry.coordinator.exactly_once import Fencer
 from wherry.coordinator.figures import Figures
 from wherry.coordinator.grants import Grants, LeaseTimings
 from wherry.coordinator.hands import Hands
@@ -37,6 +38,7 @@ from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine, SparkSettings
 from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredStatus, StoredTopic
+from wherry.coordinator.store.own_topics import OwnTopicOffsets
 from wherry.coordinator.watcher import Watcher
 
 log = logging.getLogger(__name__)
@@ -102,7 +104,8 @@ class StandardHerder:
         # Workers on other machines have a host of their own there.
         host_endpoint = hosts.endpoint if spark.local else ""
         self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
-        keeper = PositionKeeper(stores.offsets, kafka)
+        offsets_of_sources = OwnTopicOffsets(stores.offsets, worker.values, self._config_of)
+        keeper = PositionKeeper(offsets_of_sources, kafka, write_behind=offsets_of_sources.write_behind)
         self._hands = Hands(
             post=post,
             lanes=Lanes(),
@@ -128,6 +131,7 @@ class StandardHerder:
             configs=stores.configs,
             statuses=stores.statuses,
             worker_id=worker_id,
+            fencer=Fencer(worker, self._grants.resolved, stores.configs) if exactly_once.is_enabled(worker) else None,
         )
 
         self._reloader = Reloader(
@@ -308,6 +312,9 @@ class StandardHerder:
             positions = offsets.sink_positions(positions)
 
         def alter() -> None:
+            if self._hands.fencer is not None and spec.exactly_once:
+                self._hands.fencer.owe_round(spec)
+                self._hands.fencer.settle(name)
             if self._grants.description(spec).capabilities.alter_offsets:
                 asked = positions
                 if asked is None:
@@ -434,13 +441,15 @@ class StandardHerder:
                 splits = self._registry.description(plugin).capabilities.splits
             except WherryError as error:
                 log.warning("The class of %s could not be asked what it can do: %s", stored.name, error)
+        kind = _KINDS.get(plugin.role, ev.Kind.SOURCE) if plugin else ev.Kind.SOURCE
         return ev.ConnectorSpec(
             stored.name,
-            _KINDS.get(plugin.role, ev.Kind.SOURCE) if plugin else ev.Kind.SOURCE,
+            kind,
             dict(stored.config),
             _tasks_max(stored.config),
             splits,
             restart_policy(self._worker),
+            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker),
         )
 
     def _info(self, stored: StoredConnector) -> api.ConnectorInfo:
@@ -455,6 +464,10 @@ class StandardHerder:
         stored = self._stores.configs.snapshot().connectors.get(name)
         plugin = None if stored is None else self._registry.find(stored.config.get("connector.class", ""))
         return None if plugin is None else plugin.manifest.version
+
+    def _config_of(self, name: str) -> dict[str, str]:
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        return {} if stored is None else self._grants.resolved(stored.config)
 
     def _group(self, name: str) -> str:
         stored = self._stores.configs.snapshot().connectors.get(name)

@@ -119,3 +119,8 @@ def test_resetting_a_sink_forgets_its_group(desk: Desk) -> None:
 def test_resetting_a_source_forgets_its_positions(desk: Desk) -> None:
     desk.keeper.alter(SOURCE, None)
     assert desk.keeper.load(SOURCE) == []
+
+
+def test_what_a_transaction_has_stored_is_not_written_over_by_a_report(desk: Desk) -> None:
+    desk.keeper.commit(SOURCE, [Position("a", "0")], in_transaction=True)
+    assert desk.keeper.load(SOURCE) == [Position("a", "1"), Position("b", "2")]

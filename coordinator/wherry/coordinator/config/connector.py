@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wherry.contract.config import ConfigKey, invalid
-from wherry.contract.description import ClassDescription, Role
+from wherry.contract.description import ClassDescription, Role, SourceClass
 from wherry.contract.java import in_map_order
 from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigValueInfo
 from wherry.coordinator.config import clientkeys, converters, errorkeys
@@ -34,12 +34,14 @@ class ConnectorRules:
         overrides: Which client settings a connector may override.
         version: Version shown for our own plugins: converters.
         group_id: The worker's group, which no sink's consumers may have; empty for a worker without one.
+        exactly_once: Whether the worker's sources write exactly once.
     """
 
     converters: Mapping[str, str] = field(default_factory=dict)
     overrides: OverridePolicy = field(default_factory=OverridePolicy)
     version: str = ""
     group_id: str = ""
+    exactly_once: bool = False
 
 
 def keys_of(description: ClassDescription, *, version: str = "") -> tuple[ConfigKey, ...]:
@@ -88,6 +90,7 @@ def validate(
         _check_group(report, rules.group_id)
     else:
         _check_source(report, description)
+        _check_exactly_once(report, description, rules)
     _show_overrides(report, description.role)
     for side in ("header", "key", "value"):
         _check_converter(report, side, rules)
@@ -293,12 +296,21 @@ def _check_source(report: Report, description: ClassDescription) -> None:
             "The connector does not support connector-defined transaction boundaries with the given configuration. "
             "Please reconfigure it to use a different transaction boundary definition.",
         )
+
+
+def _check_exactly_once(report: Report, description: ClassDescription, rules: ConnectorRules) -> None:
+    """Refuse what asks for more than worker and class can give."""
     if report.text("exactly.once.support").lower() == "required":
-        report.add(
-            "exactly.once.support",
-            "This worker does not have exactly-once source support enabled: it is not in this release, so that "
-            "exactly.once.support can only be 'requested'.",
-        )
+        if not rules.exactly_once:
+            report.add(
+                "exactly.once.support",
+                "This worker does not have exactly-once source support enabled.",
+            )
+        elif description.source_class is not SourceClass.REPLAYABLE:
+            report.add(
+                "exactly.once.support",
+                "The connector does not support exactly-once semantics with the provided configuration.",
+            )
 
 
 def _with_default(key: ConfigKey, default: str | None) -> ConfigKey:

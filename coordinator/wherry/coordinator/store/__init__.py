@@ -84,6 +84,12 @@ class ConfigStore(Protocol):
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Write the whole set of task configurations at once."""
 
+    def task_count(self, name: str) -> int | None:
+        """How many tasks of a source may have transactions open, as last told; None if it never was."""
+
+    def put_task_count(self, name: str, count: int) -> None:
+        """Tell how many tasks may have transactions open, once those of all earlier ones are fenced."""
+
 
 class OffsetStore(Protocol):
     """Positions of sources: {partition map} → {offset map}, matched by bytes of the compact JSON."""

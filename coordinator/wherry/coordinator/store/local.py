@@ -29,6 +29,7 @@ class MemoryConfigStore:
         self._lock = threading.Lock()
         self._version = 0
         self._connectors: dict[str, StoredConnector] = {}
+        self._task_counts: dict[str, int] = {}
 
     def snapshot(self) -> ConfigSnapshot:
         """Everything, as of now."""
@@ -63,6 +64,16 @@ class MemoryConfigStore:
             if before is not None:
                 tasks = tuple(dict(config) for config in configs)
                 self._put(StoredConnector(name, before.config, before.target_state, tasks))
+
+    def task_count(self, name: str) -> int | None:
+        """How many tasks of a source may have transactions open."""
+        with self._lock:
+            return self._task_counts.get(name)
+
+    def put_task_count(self, name: str, count: int) -> None:
+        """Tell how many tasks may have transactions open."""
+        with self._lock:
+            self._task_counts[name] = count
 
     def _put(self, connector: StoredConnector) -> None:
         self._connectors[connector.name] = connector
