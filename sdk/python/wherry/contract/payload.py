@@ -16,15 +16,20 @@ from decimal import Decimal
 from typing import Any, Final
 
 from wherry.contract.data import DATE, DAY_MS, DECIMAL, TIME, DataError, Float32, Instant, Kind, Schema
-from wherry.contract.java import to_float32
+from wherry.contract.java import float_text, to_float32
 from wherry.contract.values import milliseconds
 
 _BITS: Final = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
 _MOMENTS: Final = (Instant, datetime.date, datetime.time)
 
 
-def to_payload(schema: Schema, value: Any) -> Any:
+def to_payload(schema: Schema, value: Any, *, numeric_decimals: bool = False) -> Any:
     """Returns the JSON of a value.
+
+    Args:
+        schema: Its schema.
+        value: The value.
+        numeric_decimals: Decimals as numbers.
 
     Raises:
         DataError: The value doesn't fit its schema.
@@ -33,26 +38,36 @@ def to_payload(schema: Schema, value: Any) -> Any:
         if schema.optional:
             return None
         if schema.has_default and schema.default is not None:
-            return to_payload(schema, schema.default)
+            return to_payload(schema, schema.default, numeric_decimals=numeric_decimals)
         raise DataError(
             "Conversion error: null value for field that is required and has no default value", reason="NOT_NULL"
         )
+
+    def inner(part: Schema | None, item: Any) -> Any:
+        return to_payload(_part(part), item, numeric_decimals=numeric_decimals)
+
     logical = schema.logical
     if logical == DECIMAL:
-        return base64.b64encode(unscaled(value, schema.scale)).decode()
+        return (
+            value
+            if numeric_decimals and isinstance(value, Decimal)
+            else base64.b64encode(unscaled(value, schema.scale)).decode()
+        )
     if logical is not None:
         return _count(logical, value)
     kind = schema.kind
     if kind is Kind.BYTES and isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode()
     if kind is Kind.ARRAY and isinstance(value, list | tuple):
-        return [to_payload(_part(schema.value), item) for item in value]
+        return [inner(schema.value, item) for item in value]
     if kind is Kind.MAP and isinstance(value, Mapping):
-        return _map_payload(schema, value)
+        pairs = [[inner(schema.key, name), inner(schema.value, found)] for name, found in value.items()]
+        return dict(pairs) if schema.key is not None and schema.key.kind is Kind.STRING else pairs
     if kind is Kind.STRUCT and isinstance(value, Mapping):
-        return {field.name: to_payload(field.schema, value.get(field.name)) for field in schema.fields}
+        return {field.name: inner(field.schema, value.get(field.name)) for field in schema.fields}
     if _is_scalar(kind, value):
-        return value
+        # The shortest digits that tell a float apart, not those of the double it is held in.
+        return float(float_text(value)) if kind is Kind.FLOAT32 and math.isfinite(value) else value
     raise DataError(f"A {type(value).__name__} is no value of type {kind.value}.", reason="WRONG_KIND")
 
 
@@ -116,13 +131,6 @@ def _is_scalar(kind: Kind, value: Any) -> bool:
     if kind in {Kind.FLOAT32, Kind.FLOAT64}:
         return isinstance(value, float)
     return kind is Kind.STRING and isinstance(value, str)
-
-
-def _map_payload(schema: Schema, value: Mapping[Any, Any]) -> Any:
-    key, item = _part(schema.key), _part(schema.value)
-    if key.kind is Kind.STRING:
-        return {to_payload(key, name): to_payload(item, found) for name, found in value.items()}
-    return [[to_payload(key, name), to_payload(item, found)] for name, found in value.items()]
 
 
 def _part(schema: Schema | None) -> Schema:
