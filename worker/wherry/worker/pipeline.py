@@ -27,7 +27,7 @@ from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
 from wherry.worker.boundaries import Boundaries, Boundary
 from wherry.worker.convert.registry import converters_of
-from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect
+from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect, WriteHeaders
 from wherry.worker.convert.typed import TypedValues
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Reader, Writer
@@ -238,7 +238,8 @@ class _Builder:
         if self._kind is not PipelineKind.SINK:
             return ()
         check = self._rules.tolerate or self._rules.keeps_rows
-        steps: tuple[Step, ...] = (ToConnect(converters_of(self._config, self._worker, check_json=check)),)
+        converters = converters_of(self._config, self._worker, check_json=check)
+        steps: tuple[Step, ...] = (ToConnect(converters), WriteHeaders(converters))
         spec = self._specs[Role.SINK]
         if spec.typed:
             client = self._client(Role.SINK)

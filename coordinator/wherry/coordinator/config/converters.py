@@ -93,8 +93,10 @@ class ConverterClass:
         return self.class_name, simple, simple.removesuffix("Converter")
 
 
+_NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 CONVERTERS: tuple[ConverterClass, ...] = (
     ConverterClass("org.apache.kafka.connect.converters.ByteArrayConverter", (_TYPE,)),
+    *(ConverterClass(f"org.apache.kafka.connect.converters.{name}Converter", (_TYPE,)) for name in _NUMBERS),
     ConverterClass("org.apache.kafka.connect.json.JsonConverter", _JSON_KEYS),
     ConverterClass("org.apache.kafka.connect.storage.SimpleHeaderConverter", (), header_only=True),
     ConverterClass("org.apache.kafka.connect.storage.StringConverter", (_TYPE, _ENCODING)),

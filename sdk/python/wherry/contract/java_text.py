@@ -12,12 +12,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.data import Float32, Instant, Pairs
 from wherry.contract.java import double_text, float_text, in_map_order
 from wherry.contract.schemaless import loads
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _EPOCH: Final = datetime.date(1970, 1, 1)
+_START: Final = datetime.datetime(1970, 1, 1)  # UTC
 
 
 def java_texts(column: pa.Array) -> list[str | None]:
@@ -43,8 +45,11 @@ def java_text(value: Any, data_type: pa.DataType | None = None) -> str:
         case str():
             return value
         case float():
-            single = data_type is not None and pa.types.is_float32(data_type)
+            single = isinstance(value, Float32) or (data_type is not None and pa.types.is_float32(data_type))
             return float_text(value) if single else double_text(value)
+        case Instant():
+            moment = _START + datetime.timedelta(milliseconds=value)
+            return _instant(moment.date(), moment.time())
         case datetime.datetime():
             return _instant(value.date(), value.time())
         case datetime.date():
@@ -55,7 +60,9 @@ def java_text(value: Any, data_type: pa.DataType | None = None) -> str:
             return f"java.nio.HeapByteBuffer[pos=0 lim={len(value)} cap={len(value)}]"
         case dict():
             return _fields(value, data_type)
-        case list():
+        case Pairs():
+            return _fields(dict(value), data_type)
+        case list() | tuple():
             return _items(value, data_type)
         case _:
             return str(value)
@@ -67,16 +74,17 @@ def _instant(date: datetime.date, time: datetime.time) -> str:
     return f"{day} {month} {date.day:02} {time:%H:%M:%S} UTC {date.year:04}"
 
 
-def _fields(value: dict[str, Any], data_type: pa.DataType | None) -> str:
+def _fields(value: dict[Any, Any], data_type: pa.DataType | None) -> str:
     if data_type is not None and pa.types.is_struct(data_type):
         parts = [
             f"{name}={java_text(item, data_type.field(name).type)}" for name, item in value.items() if item is not None
         ]
         return "Struct{" + ",".join(parts) + "}"
-    return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in in_map_order(value)) + "}"
+    keys = in_map_order(value) if all(isinstance(key, str) for key in value) else list(value)
+    return "{" + ", ".join(f"{java_text(key)}={java_text(value[key])}" for key in keys) + "}"
 
 
-def _items(value: list[Any], data_type: pa.DataType | None) -> str:
+def _items(value: list[Any] | tuple[Any, ...], data_type: pa.DataType | None) -> str:
     if data_type is not None and pa.types.is_map(data_type):
         items = dict(value)
         keys = in_map_order(items) if pa.types.is_string(data_type.key_type) else list(items)

@@ -44,7 +44,7 @@ def to_payload(schema: Schema, value: Any, *, numeric_decimals: bool = False) ->
         )
 
     def inner(part: Schema | None, item: Any) -> Any:
-        return to_payload(_part(part), item, numeric_decimals=numeric_decimals)
+        return schemaless_payload(item) if part is None else to_payload(part, item, numeric_decimals=numeric_decimals)
 
     logical = schema.logical
     if logical == DECIMAL:
@@ -61,14 +61,37 @@ def to_payload(schema: Schema, value: Any, *, numeric_decimals: bool = False) ->
     if kind is Kind.ARRAY and isinstance(value, list | tuple):
         return [inner(schema.value, item) for item in value]
     if kind is Kind.MAP and isinstance(value, Mapping):
-        pairs = [[inner(schema.key, name), inner(schema.value, found)] for name, found in value.items()]
-        return dict(pairs) if schema.key is not None and schema.key.kind is Kind.STRING else pairs
+        key = _part(schema.key)
+        pairs = [[inner(key, name), inner(schema.value, found)] for name, found in value.items()]
+        return dict(pairs) if key.kind is Kind.STRING else pairs
     if kind is Kind.STRUCT and isinstance(value, Mapping):
         return {field.name: inner(field.schema, value.get(field.name)) for field in schema.fields}
     if _is_scalar(kind, value):
         # The shortest digits that tell a float apart, not those of the double it is held in.
         return float(float_text(value)) if kind is Kind.FLOAT32 and math.isfinite(value) else value
     raise DataError(f"A {type(value).__name__} is no value of type {kind.value}.", reason="WRONG_KIND")
+
+
+def schemaless_payload(value: Any) -> Any:
+    """Returns the JSON of a value that has no schema.
+
+    Raises:
+        DataError: Connect knows its type only by a schema.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Float32):
+        return float(float_text(value)) if math.isfinite(value) else float(value)
+    if isinstance(value, int | float) and not isinstance(value, Instant):
+        return value
+    if isinstance(value, list | tuple):
+        return [*map(schemaless_payload, value)]
+    if isinstance(value, Mapping):
+        pairs = [[schemaless_payload(key), schemaless_payload(item)] for key, item in value.items()]
+        return dict(pairs) if all(isinstance(key, str) for key in value) else pairs
+    raise DataError(f"A {type(value).__name__} has no type without a schema.", reason="WRONG_KIND")
 
 
 def from_payload(schema: Schema, value: Any) -> Any:

@@ -43,6 +43,11 @@ class JsonConverter:
         """Whether values travel with a schema: `schemas.enable`."""
         return self._schemas
 
+    @property
+    def writes_numeric_decimals(self) -> bool:
+        """Whether decimals are written as numbers: `decimal.format`."""
+        return self._options.numeric_decimals
+
     def to_connect(self, topic: str, column: pa.Array) -> Converted:
         """See `Converter.to_connect`."""
         if self._reader is not None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.data import KINDS_BY_JSON_NAME
 from wherry.contract.errors import ConfigError
+from wherry.contract.java import decode_utf8
 from wherry.contract.java_text import java_texts
+from wherry.contract.schema import PRIMITIVES
 from wherry.worker.convert import Converted, DataError, Failure, Run
 
 _UTF8_NAMES: Final = frozenset({"utf-8", "utf8", "utf_8"})
+_KINDS: Final = {data_type: KINDS_BY_JSON_NAME[name].value for name, data_type in PRIMITIVES.items()}
 _BINARY_TYPES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 
 
@@ -44,7 +49,8 @@ class StringConverter:
                 return Converted((Run.of(column.cast(pa.string())),))
             except pa.ArrowInvalid:
                 pass
-        texts = [None if value is None else value.decode(self._encoding, "replace") for value in column.to_pylist()]
+        decode = decode_utf8 if self._utf8 else partial(str, encoding=self._encoding, errors="replace")
+        texts = [None if value is None else decode(value) for value in column.to_pylist()]
         return Converted((Run.of(pa.array(texts, pa.string())),))
 
     def from_connect(self, topic: str, field: pa.Field, column: pa.Array) -> Converted:
@@ -86,4 +92,15 @@ def connect_name(data_type: pa.DataType) -> str:
     """Returns the name Kafka Connect's messages give to a type."""
     if data_type == JSON_TYPE:
         return "MAP"
-    return str(data_type).split("<")[0].split("(")[0].upper()
+    found = _KINDS.get(data_type)
+    if found is not None:
+        return found
+    if pa.types.is_struct(data_type):
+        return "STRUCT"
+    if pa.types.is_map(data_type):
+        return "MAP"
+    if pa.types.is_decimal(data_type) or any(is_type(data_type) for is_type in _BINARY_TYPES):
+        return "BYTES"
+    if pa.types.is_temporal(data_type):
+        return "INT64" if pa.types.is_timestamp(data_type) else "INT32"
+    return "ARRAY" if pa.types.is_nested(data_type) else str(data_type).upper()

@@ -1,4 +1,4 @@
-"""Which converter a pipeline uses: class names, their short forms, and whose settings they take."""
+"""Which converters a pipeline uses: class names, their short forms, and whose settings they take."""
 
 from __future__ import annotations
 
@@ -8,33 +8,61 @@ from typing import Any, Final
 
 from wherry.contract.errors import ConfigError
 from wherry.worker.convert import Converter
+from wherry.worker.convert.headers import (
+    ColumnHeaders,
+    HeaderSide,
+    SimpleHeaderConverter,
+    column_writer,
+    json_writer,
+    write_simply,
+)
 from wherry.worker.convert.json import JsonConverter
+from wherry.worker.convert.numbers import (
+    BooleanConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+)
 from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
 
 Factory = Callable[..., Converter]
 
 # By class name; short forms are the simple name, and that without "Converter".
 CONVERTERS: Final[Mapping[str, Factory]] = {
-    StringConverter.class_name: StringConverter,
-    ByteArrayConverter.class_name: ByteArrayConverter,
-    JsonConverter.class_name: JsonConverter,
+    factory.class_name: factory
+    for factory in (
+        StringConverter,
+        ByteArrayConverter,
+        JsonConverter,
+        BooleanConverter,
+        ShortConverter,
+        IntegerConverter,
+        LongConverter,
+        FloatConverter,
+        DoubleConverter,
+    )
 }
 DEFAULT_CONVERTER: Final = JsonConverter.class_name
+DEFAULT_HEADER_CONVERTER: Final = SimpleHeaderConverter.class_name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Converters:
-    """The two converters of a pipeline."""
+    """The converters of a pipeline."""
 
     key: Converter
     value: Converter
+    headers: HeaderSide = dataclasses.field(default_factory=lambda: HeaderSide(SimpleHeaderConverter({})))
 
 
 def converters_of(config: Mapping[str, str], worker_config: Mapping[str, str], **options: Any) -> Converters:
     """Makes the converters of a connector.
 
     Args:
-        config: The connector's configuration. A converter set here takes none of the worker's settings.
+        config: The connector's configuration. A converter set here takes none of the worker's settings, and settings
+            for one that isn't set here count for nothing.
         worker_config: The worker's configuration, which holds otherwise.
         options: Passed on to converters that take them, such as `check_json`.
 
@@ -42,32 +70,63 @@ def converters_of(config: Mapping[str, str], worker_config: Mapping[str, str], *
         ConfigError: A class is unknown, or a setting is wrong.
     """
     return Converters(
-        _converter("key", config, worker_config, options), _converter("value", config, worker_config, options)
+        _converter("key", config, worker_config, options),
+        _converter("value", config, worker_config, options),
+        _header_converter(config, worker_config),
     )
 
 
 def factory_of(name: str) -> Factory | None:
     """Returns the converter of a class name or one of its short forms; None when there is none."""
-    for class_name, factory in CONVERTERS.items():
-        simple = class_name.rpartition(".")[2]
-        if name in {class_name, simple, simple.removesuffix("Converter")}:
-            return factory
-    return None
+    return next((factory for class_name, factory in CONVERTERS.items() if name in _names(class_name)), None)
+
+
+def _names(class_name: str) -> tuple[str, str, str]:
+    simple = class_name.rpartition(".")[2]
+    return class_name, simple, simple.removesuffix("Converter")
+
+
+def _settings(
+    side: str, config: Mapping[str, str], worker_config: Mapping[str, str], default: str
+) -> tuple[str, dict[str, str]]:
+    """Returns the class of a side's converter and its own settings."""
+    key = f"{side}.converter"
+    source = config if config.get(key) else worker_config
+    prefix = f"{key}."
+    settings = {name.removeprefix(prefix): value for name, value in source.items() if name.startswith(prefix)}
+    return (source.get(key) or default).strip(), settings
 
 
 def _converter(
     side: str, config: Mapping[str, str], worker_config: Mapping[str, str], options: Mapping[str, Any]
 ) -> Converter:
-    key = f"{side}.converter"
-    source = config if config.get(key) else worker_config
-    name = (source.get(key) or DEFAULT_CONVERTER).strip()
+    name, settings = _settings(side, config, worker_config, DEFAULT_CONVERTER)
     factory = factory_of(name)
     if factory is None:
-        known = ", ".join(known.rpartition(".")[2] for known in CONVERTERS)
-        raise ConfigError(
-            f"Invalid value {name} for configuration {key}: no such converter; there are {known}.", key=key
-        )
-    prefix = f"{key}."
-    settings = {name.removeprefix(prefix): value for name, value in source.items() if name.startswith(prefix)}
+        raise _unknown(name, side, CONVERTERS)
     extra = options if factory is JsonConverter else {}
     return factory(settings, is_key=side == "key", **extra)
+
+
+def _header_converter(config: Mapping[str, str], worker_config: Mapping[str, str]) -> HeaderSide:
+    name, settings = _settings("header", config, worker_config, DEFAULT_HEADER_CONVERTER)
+    if name in _names(SimpleHeaderConverter.class_name):
+        return HeaderSide(SimpleHeaderConverter(settings))
+    factory = factory_of(name)
+    if factory is None:
+        raise _unknown(name, "header", [*CONVERTERS, SimpleHeaderConverter.class_name])
+    if factory is JsonConverter:
+        # What a sink gets are the bytes, so they are checked, whoever wants to know.
+        converter = JsonConverter(settings, is_key=False, check_json=True)
+        write = json_writer(schemas=converter.uses_schemas, numeric_decimals=converter.writes_numeric_decimals)
+        return HeaderSide(ColumnHeaders(converter, write, keeps_plain=False))
+    made = factory(settings, is_key=False)
+    if factory is StringConverter:
+        return HeaderSide(ColumnHeaders(made, write_simply, keeps_plain=True))
+    return HeaderSide(ColumnHeaders(made, column_writer(made), keeps_plain=factory is ByteArrayConverter))
+
+
+def _unknown(name: str, side: str, known: Any) -> ConfigError:
+    names = ", ".join(found.rpartition(".")[2] for found in known)
+    key = f"{side}.converter"
+    return ConfigError(f"Invalid value {name} for configuration {key}: no such converter; there are {names}.", key=key)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from wherry.contract.batch import Batch, Mark, mark_only
+from wherry.contract.headers import is_typed
 from wherry.worker.convert import Converted, DataError, Run
 from wherry.worker.convert.registry import Converters
 
@@ -60,6 +61,11 @@ class Stepped:
 
 _KEY: Final = (Stage.KEY_CONVERTER, "key")
 _VALUE: Final = (Stage.VALUE_CONVERTER, "value")
+_HEADERS: Final = (Stage.HEADER_CONVERTER, "headers")
+# In which order Kafka Connect converts, and so which of two failures of a record is told.
+_SINK_SIDES: Final = (_KEY, _VALUE, _HEADERS)
+_SOURCE_SIDES: Final = (_HEADERS, _KEY, _VALUE)
+_Sides = tuple[tuple[Stage, str], ...]
 _Convert = Callable[[str, str, pa.Array, pa.Field], Converted]
 
 
@@ -78,7 +84,7 @@ class ToConnect:
 
     def apply(self, batch: Batch, raw: Batch) -> Stepped:
         """See `Step.apply`."""
-        return _step(batch, raw, self._converters, self._convert)
+        return _step(batch, raw, self._converters, self._convert, _SINK_SIDES)
 
     def _convert(self, topic: str, side: str, column: pa.Array, field: pa.Field) -> Converted:
         return getattr(self._converters, side).to_connect(topic, column)  # type: ignore[no-any-return]
@@ -92,10 +98,26 @@ class FromConnect:
 
     def apply(self, batch: Batch, raw: Batch) -> Stepped:
         """See `Step.apply`."""
-        return _step(batch, raw, self._converters, self._convert)
+        return _step(batch, raw, self._converters, self._convert, _SOURCE_SIDES)
 
     def _convert(self, topic: str, side: str, column: pa.Array, field: pa.Field) -> Converted:
         return getattr(self._converters, side).from_connect(topic, field, column)  # type: ignore[no-any-return]
+
+
+class WriteHeaders:
+    """Turns the typed headers that transforms have added into bytes, for a sink; plain ones stay."""
+
+    def __init__(self, converters: Converters) -> None:
+        self._converters = converters
+
+    def apply(self, batch: Batch, raw: Batch) -> Stepped:
+        """See `Step.apply`."""
+        if batch.headers is None or not is_typed(batch.headers):
+            return Stepped(((batch, raw),))
+        return _step(batch, raw, self._converters, self._convert, (_HEADERS,))
+
+    def _convert(self, topic: str, side: str, column: pa.Array, field: pa.Field) -> Converted:
+        return self._converters.headers.written(topic, column)
 
 
 class Untouched:
@@ -131,26 +153,29 @@ def cut_failures(batch: Batch, raw: Batch, failed: set[int]) -> tuple[Batch, Bat
     return kept, kept if raw is batch else keep_rows(raw, rest)
 
 
-def _step(batch: Batch, raw: Batch, converters: Converters, convert: _Convert) -> Stepped:
+def _step(batch: Batch, raw: Batch, converters: Converters, convert: _Convert, sides: _Sides) -> Stepped:
     if not batch.num_rows:
         return Stepped(((batch, raw),))
     topics = batch.topics()
     if len(topics) == 1:
-        return _step_topic(batch, raw, topics[0] or "", converters, convert)
+        return _step_topic(batch, raw, topics[0] or "", converters, convert, sides)
     pieces: list[tuple[Batch, Batch]] = []
     failures: list[StageFailure] = []
     for start, length, topic in _topic_runs(batch):
         run = batch.slice(start, length)
-        stepped = _step_topic(run, run if raw is batch else raw.slice(start, length), topic or "", converters, convert)
+        run_raw = run if raw is batch else raw.slice(start, length)
+        stepped = _step_topic(run, run_raw, topic or "", converters, convert, sides)
         pieces += stepped.pieces
         failures += stepped.failures
     return Stepped(tuple(pieces), tuple(failures))
 
 
-def _step_topic(batch: Batch, raw: Batch, topic: str, converters: Converters, convert: _Convert) -> Stepped:
+def _step_topic(
+    batch: Batch, raw: Batch, topic: str, converters: Converters, convert: _Convert, sides: _Sides
+) -> Stepped:
     schema = batch.records.schema
     results = {}
-    for stage, side in (_KEY, _VALUE):
+    for stage, side in sides:
         column = batch.stored(side)
         if column is not None:
             results[stage, side] = convert(topic, side, column, schema.field(side))
@@ -168,7 +193,7 @@ def _step_topic(batch: Batch, raw: Batch, topic: str, converters: Converters, co
     rest, raw_rest = cut_failures(batch, raw, set(first))
     if not rest.num_rows:
         return Stepped(((mark_only(*(mark.position for mark in rest.marks)), raw_rest),) if rest.marks else (), told)
-    return Stepped(_step_topic(rest, raw_rest, topic, converters, convert).pieces, told)
+    return Stepped(_step_topic(rest, raw_rest, topic, converters, convert, sides).pieces, told)
 
 
 def _aligned(batch: Batch, raw: Batch, runs: dict[str, tuple[Run, ...]]) -> Iterable[tuple[Batch, Batch]]:
