@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from wherry.contract.client import Validation
@@ -27,7 +27,7 @@ from wherry.coordinator.api import (
     NotFoundError,
     PluginInfo,
 )
-from wherry.coordinator.config import connector, converters
+from wherry.coordinator.config import connector, converters, delivery
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
@@ -172,18 +172,22 @@ class Catalog:
         description = self.registry.description(plugin)
         version = plugin.manifest.version
         infos = connector.validate(full, description, version=version, rules=self._rules)
-        if not infos.error_count and self._prober is not None:
-            values = {key: value for key, value in full.items() if value is not None}
+        if infos.error_count:
+            return _with_placeholders(infos, resolved)
+        values = {key: value for key, value in full.items() if value is not None}
+        found: dict[str, Sequence[str]] = {}
+        offered: dict[str, Sequence[str]] = {}
+        sink_class = description.sink_class
+        if self._prober is not None:
             shown, secrets = description.config.split_secrets(values)
             validation = self._ask(plugin, shown, secrets)
-            offered = {found.name: found.recommended_values for found in validation.findings}
+            offered = {finding.name: finding.recommended_values for finding in validation.findings}
+            found.update(validation.errors)
+            sink_class = validation.sink_class or sink_class
+        found.update(delivery.problems(values, plugin.role, sink_class))
+        if found or offered:
             infos = connector.validate(
-                full,
-                description,
-                version=version,
-                rules=self._rules,
-                found=validation.errors,
-                recommended=offered,
+                full, description, version=version, rules=self._rules, found=found, recommended=offered
             )
         return _with_placeholders(infos, resolved)
 

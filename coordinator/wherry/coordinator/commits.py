@@ -121,6 +121,8 @@ class PositionKeeper:
             else:
                 self._offsets.write(spec.name, positions)
             return
+        # What a two-phase sink has staged belongs to the old positions.
+        self._offsets.reset(spec.name)
         group = group_of(spec.name, spec.config)
         if positions is None:
             self._kafka.delete_group(group)

@@ -18,6 +18,7 @@ import grpc
 from opentelemetry.trace import Span
 
 from wherry.contract import trace
+from wherry.contract.description import SinkClass
 from wherry.contract.errors import GRPC_CODES, WherryError
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
@@ -32,6 +33,7 @@ from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.planner import Planner, failure_of
 from wherry.coordinator.runner import Lanes
 from wherry.coordinator.spark import SparkEngine
+from wherry.coordinator.staged import StagedCommits
 from wherry.coordinator.store import ConfigStore, StatusStore, StoredStatus
 from wherry.coordinator.traces import Traces
 from wherry.coordinator.watcher import Watcher
@@ -51,6 +53,7 @@ class Hands:
     spark: SparkEngine
     hosts: HostClient
     keeper: PositionKeeper
+    staged: StagedCommits
     planner: Planner
     watcher: Watcher
     grants: Grants
@@ -211,6 +214,8 @@ class Hands:
                 return  # it has asked again meanwhile; while a broker is away such questions would pile up
             try:
                 self._settle_fences(effect.connector)
+                if self._stages(effect.spec):
+                    self.staged.recover(effect.spec, effect.generation)
                 response = self.grants.lease(effect, self.keeper.load_for(effect.spec, effect.work))
             except WherryError as error:
                 self.control.refuse(effect.request, error.message, GRPC_CODES[error.error_class])
@@ -221,6 +226,9 @@ class Hands:
                 self.control.grant(effect.request, response)
 
         self._in_order(effect.connector, grant)
+
+    def _stages(self, spec: ev.ConnectorSpec) -> bool:
+        return spec.kind is ev.Kind.SINK and self.grants.description(spec).sink_class is SinkClass.TWO_PHASE
 
     @_do.register
     def _(self, effect: fx.RefuseLease) -> None:
@@ -265,8 +273,9 @@ class Hands:
             try:
                 with self._span("commit", effect.connector):
                     if effect.tokens:
-                        self.planner.commit_tokens(effect)
-                    self.keeper.commit(effect.spec, effect.positions, in_transaction=effect.spec.exactly_once)
+                        self.staged.commit(effect)
+                    else:
+                        self.keeper.commit(effect.spec, effect.positions, in_transaction=effect.spec.exactly_once)
             except Exception as error:
                 log.warning("Positions of %s could not be committed: %s", effect.connector, error)
                 self.post(ev.CommitFailed(effect.connector, effect.lease, failure_of(error)))
@@ -288,7 +297,12 @@ class Hands:
 
     @_do.register
     def _(self, effect: fx.WatchTask) -> None:
-        self._in_order(effect.connector, lambda: self.watcher.watch(effect.connector, effect.task, effect.partitions))
+        def watch() -> None:
+            self.watcher.watch(effect.connector, effect.task, effect.partitions)
+            # Held to apply what was staged; a parked task keeps no sidecar.
+            self.planner.release(effect.connector)
+
+        self._in_order(effect.connector, watch)
 
     @_do.register
     def _(self, effect: fx.UnwatchTask) -> None:

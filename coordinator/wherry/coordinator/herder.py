@@ -37,6 +37,7 @@ from wherry.coordinator.plugins import PluginRegistry
 from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine, SparkSettings
+from wherry.coordinator.staged import StagedCommits
 from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredStatus, StoredTopic
 from wherry.coordinator.store.own_topics import OwnTopicOffsets
 from wherry.coordinator.watcher import Watcher
@@ -106,6 +107,7 @@ class StandardHerder:
         self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
         offsets_of_sources = OwnTopicOffsets(stores.offsets, worker.values, self._config_of)
         keeper = PositionKeeper(offsets_of_sources, kafka, write_behind=offsets_of_sources.write_behind)
+        planner = Planner(hosts, kafka, self._grants, post, self._keep_config)
         self._hands = Hands(
             post=post,
             lanes=Lanes(),
@@ -119,7 +121,8 @@ class StandardHerder:
             spark=SparkEngine(spark, post),
             hosts=hosts,
             keeper=keeper,
-            planner=Planner(hosts, kafka, self._grants, post, self._keep_config),
+            staged=StagedCommits(stores.offsets, planner.apply_tokens, keeper.commit),
+            planner=planner,
             watcher=Watcher(
                 kafka.end_offsets,
                 lambda name, partitions: kafka.group_offsets(self._group(name), partitions),

@@ -21,7 +21,7 @@ from wherry.contract.plan import Plan
 from wherry.contract.position import Position, kafka_partition_json
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import group_of
-from wherry.coordinator.effects import CommitReport, LoadPlan
+from wherry.coordinator.effects import LoadPlan
 from wherry.coordinator.grants import Grants
 from wherry.coordinator.hosts import Acquired, HostClient, quietly_release
 from wherry.coordinator.kafka import KafkaAdmin
@@ -112,10 +112,23 @@ class Planner:
         finally:
             self.release(spec.name)
 
-    def commit_tokens(self, effect: CommitReport) -> None:
-        """Have a two-phase sink apply what it staged; repeating it is harmless, so it comes before the positions."""
-        held = self._hold(effect.spec, effect.generation)
-        held.client.commit(effect.generation, effect.tokens, effect.positions, deadline_s=CALL_TIMEOUT_S)
+    def apply_tokens(
+        self,
+        spec: ev.ConnectorSpec,
+        staged_generation: int,
+        generation: int,
+        tokens: Sequence[bytes],
+        positions: Sequence[Position],
+    ) -> None:
+        """Have a two-phase sink apply what leases of `staged_generation` staged; repeating it is harmless."""
+        held = self._hold(spec, generation)
+        try:
+            held.client.commit(staged_generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
+        except TransientError:
+            # It may have died since the last commit: the host starts another one, once.
+            self.release(spec.name)
+            held = self._hold(spec, generation)
+            held.client.commit(staged_generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
     def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
         """Have the plugin check and carry out a change of offsets; False: it may keep others elsewhere."""

@@ -23,6 +23,7 @@ from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.machine import Machine
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine
+from wherry.coordinator.staged import StagedCommits
 from wherry.coordinator.store import ConfigSnapshot
 
 
@@ -108,6 +109,8 @@ class ScriptedPlanner:
 
     def on_delete(self, spec: ev.ConnectorSpec, generation: int) -> None: ...
 
+    def apply_tokens(self, *_: Any) -> None: ...
+
 
 class Bench:
     """Starts the parts over a Spark engine that is already there."""
@@ -134,6 +137,7 @@ class Bench:
             spark=engine,
             hosts=_Hosts(),  # type: ignore[arg-type]
             keeper=self._keeper,
+            staged=StagedCommits(self.offsets, self.planner.apply_tokens, self._keeper.commit),
             planner=self.planner,  # type: ignore[arg-type]
             watcher=_NoWatcher(),  # type: ignore[arg-type]
             grants=_Grants(),  # type: ignore[arg-type]

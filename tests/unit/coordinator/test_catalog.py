@@ -8,7 +8,7 @@ import pytest
 
 from wherry.contract.client import Finding, Validation
 from wherry.contract.config import ConfigDef, ConfigKey, ConfigType
-from wherry.contract.description import ClassDescription
+from wherry.contract.description import ClassDescription, SinkClass
 from wherry.contract.errors import ConfigError, TransientError
 from wherry.coordinator.api import ApiError, BadRequestError, ConnectorType, NotFoundError
 from wherry.coordinator.catalog import Catalog, rules_of
@@ -198,3 +198,12 @@ def test_the_workers_converters_are_defaults():
 def test_a_worker_converter_of_another_making_is_refused_with_those_there_are():
     with pytest.raises(ConfigError, match=r"Class AvroConverter could not be found\. Converters of this release: "):
         rules_of(WorkerConfig.of({**WORKER, "value.converter": "AvroConverter"}))
+
+
+def test_a_guarantee_beyond_the_class_under_this_configuration_is_refused(catalog, prober):
+    config = {"name": "c", "connector.class": "OrderSink", "topics": "t", "wherry.delivery": "exactly-once"}
+    prober.validation = Validation((), SinkClass.IDEMPOTENT)
+    with pytest.raises(BadRequestError, match="of the class idempotent, which gives effectively-once"):
+        catalog.check(config)
+    prober.validation = Validation((), SinkClass.TRANSACTIONAL)
+    assert catalog.check(config) == config
