@@ -14,6 +14,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, TypeVar
 
 from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError, WherryError, error_for
+from wherry.contract.kafka_security import refusal_remedy
 from wherry.contract.position import TopicPartition
 
 CALL_TIMEOUT_S: Final = 10.0
@@ -181,10 +182,17 @@ class KafkaAdmin:
     def _admin(self) -> Any:
         with self._lock:
             if self._client is None:
+                from confluent_kafka import KafkaException
                 from confluent_kafka.admin import AdminClient
 
-                # librdkafka prints its connection troubles to stderr by itself; calls raise them here.
-                self._client = AdminClient({"log_level": 0, **self._config})
+                try:
+                    # librdkafka prints its connection troubles to stderr by itself; calls raise them here.
+                    self._client = AdminClient({"log_level": 0, **self._config})
+                except KafkaException as error:
+                    text = error.args[0].str()
+                    raise ConfigError(
+                        f"The worker's Kafka client cannot be made: {text}. {refusal_remedy(text)}"
+                    ) from error
             return self._client
 
     def _group_call(self, what: str, ask: Callable[[Any], T]) -> T:

@@ -28,6 +28,16 @@ _RETRIEVERS: Final[Mapping[str, str]] = {
 _UNSECURED: Final = "unsecuredLoginStringClaim_"
 
 
+def refusal_remedy(text: str) -> str:
+    """What to do when librdkafka refuses to make a client, by what it says."""
+    if "SASL mechanism GSSAPI" in text:
+        return (
+            "This build of the Kafka client has no Kerberos: install one that was built with it (the system's "
+            "librdkafka and libsasl2, then pip install --no-binary confluent-kafka confluent-kafka)."
+        )
+    return "Check the producer., consumer. and admin. settings of the worker and the connector's overrides."
+
+
 def tls(java: Mapping[str, str]) -> dict[str, str]:
     """TLS settings.
 

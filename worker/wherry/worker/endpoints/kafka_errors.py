@@ -20,6 +20,7 @@ from wherry.contract.errors import (
     TransientError,
     WherryError,
 )
+from wherry.contract.kafka_security import refusal_remedy
 
 # The client goes on by itself after these; they only tell that it can't reach somebody now.
 RECONNECTING: Final = frozenset({
@@ -82,7 +83,7 @@ def error_of(error: Any, doing: str) -> WherryError:
     kind = CLASSES.get(code)
     if kind is None:
         kind = TransientError if error.retriable() and not error.fatal() else ConnectorBugError
-    remedy = _REMEDIES.get(kind, "")
+    remedy = refusal_remedy(error.str()) if code == KafkaError._INVALID_ARG else _REMEDIES.get(kind, "")
     name = error.name()
     sentence = f"{doing} failed: {error.str()} ({name})."
     return kind(f"{sentence} {remedy}".rstrip().rstrip(".") + ".", reason=name.lstrip("_").upper())
