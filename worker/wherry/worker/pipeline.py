@@ -25,6 +25,7 @@ from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
+from wherry.worker import native
 from wherry.worker.boundaries import Boundaries, Boundary
 from wherry.worker.convert.registry import converters_of
 from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect, WriteHeaders
@@ -161,6 +162,7 @@ def build(
     Raises:
         WherryError: Its class says what is to be done.
     """
+    native.switch(grant.worker_config.get(native.SETTING, "true").strip().lower() != "false")
     return _Builder(grant, sidecars, positions or {}, lookup, work).build()
 
 

@@ -133,6 +133,7 @@ OWN_KEYS: tuple[ConfigKey, ...] = (
     _at_least("wherry.restart.delay.max.ms", LONG, "60000", 1, "Longest wait between restarts."),
     _key("wherry.restart.max", INT, "10", "Restarts in a row after which a task stays FAILED; -1 never gives up."),
     _at_least("wherry.restart.healthy.ms", LONG, "120000", 1, "A run so long starts the count of restarts anew."),
+    _key("wherry.native.enabled", BOOLEAN, "true", "Whether workers use wherry-native where it is installed."),
     _key("wherry.state.dir", STRING, None, "Folder for sockets and caches; by default one of the system's."),
     _at_least("wherry.kafka.start.timeout.ms", LONG, "60000", 0, "How long to wait for a broker at start."),
     _at_least("wherry.validate.timeout.ms", INT, "20000", 100, "How long a plugin may take to check a configuration."),

@@ -21,6 +21,8 @@ from wherry.worker.convert.json import JsonConverter
 from wherry.worker.convert.json_read import _fast, _OddRowError, _storage, parse_json
 from wherry.worker.convert.json_rows import connect_value
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 ENVELOPES = JsonConverter({}, is_key=False)
 BARE = JsonConverter({"schemas.enable": "false"}, is_key=False)
 CHECKED = JsonConverter({"schemas.enable": "false"}, is_key=False, check_json=True)

@@ -11,10 +11,13 @@ from typing import Any
 import grpc
 import pytest
 from confluent_kafka import Producer
+from tests.support.natively import both_ways, helper
 
 from wherry.connector.v1 import sink_pb2, source_pb2
 from wherry.contract import wire
 from wherry.contract.client import SidecarClient
+
+__all__ = ["both_ways", "helper"]
 
 # Answers to the requests of one stream.
 Script = Callable[[Iterator[Any]], Iterator[Any]]

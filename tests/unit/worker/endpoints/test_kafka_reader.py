@@ -14,6 +14,8 @@ from wherry.contract.position import kafka_partition_json, kafka_position
 from wherry.worker.endpoints.kafka_config import reader_config
 from wherry.worker.endpoints.kafka_reader import KafkaReader
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Make = Callable[..., KafkaReader]
 
 
@@ -280,3 +282,37 @@ def test_a_setting_librdkafka_refuses_is_a_config_error() -> None:
     client = reader_config("c", 0, {"consumer.override.fetch.min.bytes": "x"}, {"bootstrap.servers": "b:1"})
     with pytest.raises(ConfigError, match="Making the Kafka consumer failed"):
         KafkaReader(client, [])
+
+
+def test_the_helper_reads_where_it_is_built(cluster: Any, make: Make, both_ways: str) -> None:
+    assert (make(("t", 0, 0))._queues is not None) == (both_ways == "native")
+
+
+def test_records_of_two_partitions_keep_their_order_and_need_no_keys_where_there_are_none(
+    cluster: Any, make: Make
+) -> None:
+    cluster.produce("t", *[b"a%d" % number for number in range(700)], partition=0, key=b"k")
+    cluster.produce("t", *[b"b%d" % number for number in range(700)], partition=1)
+    reader = make(("t", 0, 0), ("t", 1, 0))
+    time.sleep(1.0)  # so that both partitions have been fetched when they are first asked for
+    batches = read(reader, 1400)
+    alone = [batch for batch in batches if batch.constants.partition is not None]
+    assert all((batch.key is not None) == (batch.constants.partition == 0) for batch in alone)
+    found = values(batches)
+    for letter in (b"a", b"b"):
+        assert [value for value in found if value and value[:1] == letter] == [
+            b"%b%d" % (letter, n) for n in range(700)
+        ]
+
+
+def test_many_records_with_headers_and_nulls_keep_them_apart(cluster: Any, make: Make) -> None:
+    for number in range(20):
+        headers = [(f"h{item}", None if item == 1 else b"%d" % number) for item in range(number % 4)]
+        cluster.produce(
+            "t", None if number % 3 == 0 else b"v%d" % number, key=b"" if number % 2 else None, headers=headers
+        )
+    rows = [row for batch in read(make(("t", 0, 0)), 20) for row in batch.records.to_pylist()]
+    assert [row["value"] for row in rows] == [None if n % 3 == 0 else b"v%d" % n for n in range(20)]
+    assert [row.get("key") for row in rows] == [b"" if n % 2 else None for n in range(20)]
+    told = [[(pair["name"], pair["value"]) for pair in row.get("headers") or []] for row in rows]
+    assert told == [[(f"h{i}", None if i == 1 else b"%d" % n) for i in range(n % 4)] for n in range(20)]

@@ -18,6 +18,7 @@ from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
 from wherry.contract.schema import field_of, schema_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert.json_native import read_objects
 from wherry.worker.convert.json_read import BAD_JSON, loads, parse_json
 from wherry.worker.convert.json_rows import connect_value
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
@@ -90,13 +91,17 @@ class EnvelopeReader:
             self._run(reading, prefix, start + begin, length - begin)
 
     def _payloads(self, prefix: bytes, rows: pa.Array) -> Converted:
+        field = self._by_prefix[prefix]
+        column = _read_natively(rows, field, len(prefix))
+        if column is not None:
+            return Converted((Run(field, column),))
         payloads = pc.binary_slice(rows, len(prefix), -1)
         try:
             texts = payloads.cast(pa.string())
         except pa.ArrowInvalid:
             # A row that is no UTF-8 becomes text that is no JSON.
             texts = pa.array([_text_of(payload) for payload in payloads.to_pylist()], pa.string())
-        return parse_json(texts, self._by_prefix[prefix], connect_value, whole=True)
+        return parse_json(texts, field, connect_value, whole=True)
 
     def _one(self, reading: _Reading, row: int) -> None:
         """Converts one row by itself."""
@@ -215,6 +220,17 @@ def _run_length(column: pa.Array, prefix: bytes) -> int:
     return len(column) if index < 0 else int(index)
 
 
+def _read_natively(rows: pa.Array, field: pa.Field, head: int) -> pa.Array | None:
+    """Reads payloads where they stand between head and closing brace; None when that isn't for the compiled helper."""
+    if not pa.types.is_struct(field.type):
+        return None
+    try:
+        texts = rows.cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+    return read_objects(texts, field.type, head=head, tail=len(_TAIL))
+
+
 def _text_of(data: bytes | None, damaged: str = "") -> str | None:
     """Returns the text of bytes, or a text that is no JSON where they are no UTF-8."""
     if data is None:
@@ -232,8 +248,10 @@ def _fixed(field: pa.Field, column: pa.Array) -> Converted:
     except pa.ArrowInvalid:
         texts = pa.array([_text_of(data, damaged="\0") for data in column.to_pylist()], pa.string())
     # Empty bytes are Jackson's missing node, which reads as 0 or false.
-    filled = pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar("{}", pa.string()), texts)
-    return parse_json(filled, field, connect_value)
+    empty = pc.equal(pc.binary_length(texts), 0)
+    if pc.any(empty).as_py():
+        texts = pc.if_else(empty, pa.scalar("{}", pa.string()), texts)
+    return parse_json(texts, field, connect_value)
 
 
 def _merged(runs: list[tuple[pa.Field, pa.Array]]) -> tuple[Run, ...]:

@@ -4,6 +4,9 @@ The first record is waited for; what else is there is taken without waiting, up 
 load. Each batch ends with a mark per partition: the next offset to read. Values, keys and headers stay bytes; columns
 that no record needs (keys, headers) are not made.
 
+Where the compiled helper is installed it takes the records out of librdkafka; otherwise confluent_kafka's messages are
+taken apart here. Either way the batches are the same.
+
 Each batch is of one topic, so that converters and sinks see one schema at a time; its partition and offsets travel as
 constants where they are consecutive.
 
@@ -14,6 +17,7 @@ warning in the log; with `none` it is an error of class OFFSET_LOST, and so is a
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -38,12 +42,15 @@ from wherry.worker.convert.step import keep_rows
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
-from wherry.worker.policy import BATCH_BYTES_TARGET, BatchSize
+from wherry.worker.endpoints.kafka_native import NativeQueues, Rows, open_queues
+from wherry.worker.policy import BATCH_BYTES_TARGET, BATCH_ROWS_MAX, BatchSize
 
 logger: Final = logging.getLogger("wherry.worker.kafka")
 
 # Messages of one batch that are consumed at once; a larger batch takes several calls.
 CONSUME_MAX: Final = 20_000
+# Messages taken at once from the consumer's own queue, where none are expected when the helper reads.
+STRAYS_MAX: Final = 1_000
 # Bytes of a row beside its value: timestamp, offset, length.
 ROW_OVERHEAD: Final = 24
 # Rows that a run of one partition must have to become a batch of its own; shorter ones share a batch.
@@ -71,6 +78,7 @@ class KafkaReader:
         self, client: ClientConfig, positions: Sequence[Position], *, bytes_target: int = BATCH_BYTES_TARGET
     ) -> None:
         self._client = client
+        self._client_id = str(client.values["client.id"])
         self._size = BatchSize(bytes_target)
         self._next: dict[TopicPartition, int | None] = dict(parse_kafka_position(position) for position in positions)
         # Offset at which an end was met; a record read since then has a higher one.
@@ -89,8 +97,9 @@ class KafkaReader:
         try:
             # A position that is gone is for us to judge: the client would go elsewhere without a word.
             own = {"auto.offset.reset": "error", "error_cb": self._on_error}
-            logs = client_logger(str(client.values["client.id"]))
+            logs = client_logger(self._client_id)
             self._consumer = confluent_kafka.Consumer({**client.values, **own, "logger": logs})
+            self._queues = self._open_queues()
             self._assign()
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka consumer") from error
@@ -104,13 +113,14 @@ class KafkaReader:
             # Those of paused partitions are read again.
             self._ready.clear()
             return None
-        messages = self._consume(timeout_s)
+        queues = self._queues
+        batches = self._batches(self._consume(timeout_s)) if queues is None else self._take(queues, timeout_s)
         if self._fatal is not None:
             raise error_of(self._fatal, "Reading from Kafka")
-        if not messages:
+        if not batches:
             return None
         self._trouble = ""
-        self._ready.extend(self._batches(messages))
+        self._ready.extend(batches)
         return self._next_ready()
 
     def committed(self, positions: Sequence[Position]) -> None:
@@ -155,6 +165,8 @@ class KafkaReader:
         if not self._closed:
             self._closed = True
             self._ready.clear()
+            if self._queues is not None:
+                self._queues.close()
             self._consumer.close()
 
     @property
@@ -280,19 +292,62 @@ class KafkaReader:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
                 self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
-            elif error.code() == KafkaError._AUTO_OFFSET_RESET and message.topic() is not None:
-                self._reset(error, message.topic(), message.partition())
-            elif is_reconnecting(error):
-                self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
+            elif message.topic() is None:
+                self._judge(error, None)
             else:
-                where = "Reading from Kafka"
-                if message.topic() is not None:
-                    where = f"Reading topic {message.topic()}, partition {message.partition()}"
-                raise error_of(error, where)
+                self._judge(error, TopicPartition(message.topic(), message.partition()))
         return kept
+
+    def _judge(self, error: Any, partition: TopicPartition | None) -> None:
+        """Goes on after an error where that is right, and raises it otherwise."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+            self._reset(error, partition.topic, partition.partition)
+        elif is_reconnecting(error):
+            self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
+        else:
+            where = "Reading from Kafka"
+            if partition is not None:
+                where = f"Reading topic {partition.topic}, partition {partition.partition}"
+            raise error_of(error, where)
+
+    def _open_queues(self) -> NativeQueues | None:
+        partitions = sorted(self._next, key=lambda partition: (partition.topic, partition.partition))
+        return open_queues(self._consumer, self._client_id, partitions)
+
+    def _take(self, queues: NativeQueues, timeout_s: float) -> list[Batch]:
+        """Takes records by the compiled helper, and what else the consumer has to tell."""
+        # Serves callbacks; errors that are of no partition come here too.
+        strays = self._clean(self._consumer.consume(STRAYS_MAX, 0))
+        if strays:
+            # The client has made a partition anew, as for a topic that was: its records are in the common queue first.
+            queues.close()
+            self._queues = self._open_queues()
+            return self._batches(strays)
+        rows, events = queues.poll(timeout_s, BATCH_ROWS_MAX, self._size.bytes_target)
+        for event in events:
+            if event.code == KafkaError._PARTITION_EOF:
+                self._ends[event.partition] = event.offset
+            else:
+                self._judge(KafkaError(event.code, event.text or None), event.partition)
+        return [] if rows is None else self._native_batches(rows)
+
+    def _native_batches(self, rows: Rows) -> list[Batch]:
+        batches, start = [], 0
+        for topic, runs in itertools.groupby(rows.runs, key=lambda run: run[0].topic):
+            counted = [(partition.partition, count) for partition, count in runs]
+            groups = [counted] if _are_short(counted) else [[run] for run in counted]
+            for group in groups:
+                length = sum(count for _, count in group)
+                whole = length == len(rows.offsets)
+                columns = rows.columns if whole else _sliced(rows.columns, start, length)
+                batches.append(self._batch(topic, columns, rows.offsets[start : start + length], group))
+                start += length
+        return batches
 
     def _batches(self, messages: list[Any]) -> list[Batch]:
         """Makes batches of one topic each, and of one partition each where runs are long."""
+        if not messages:
+            return []
         if not self._only_topic:
             topics: list[Any] = list(map(_topic, messages))
             return [
@@ -305,13 +360,16 @@ class KafkaReader:
     def _topic_batches(self, topic: str, messages: list[Any]) -> list[Batch]:
         partitions = np.fromiter(map(_partition, messages), np.int32, len(messages))
         runs = _runs(partitions)
-        if len(runs) > 1 and len(messages) < len(runs) * RUN_ROWS_MIN:
-            return [self._batch(topic, messages, partitions)]
-        return [self._batch(topic, messages[start:end], partitions[start:end]) for start, end in runs]
+        counted = [(int(partitions[start]), end - start) for start, end in runs]
+        if _are_short(counted):
+            return [self._message_batch(topic, messages, counted)]
+        return [
+            self._message_batch(topic, messages[start:end], [run])
+            for (start, end), run in zip(runs, counted, strict=True)
+        ]
 
-    def _batch(self, topic: str, messages: list[Any], partitions: Any) -> Batch:
+    def _message_batch(self, topic: str, messages: list[Any], runs: list[tuple[int, int]]) -> Batch:
         rows = len(messages)
-        offsets = np.fromiter(map(_offset, messages), np.int64, rows)
         columns: dict[str, pa.Array] = {"value": binary_array(list(map(_value, messages)))}
         keys = list(map(_key, messages))
         if keys.count(None) != rows:
@@ -320,26 +378,32 @@ class KafkaReader:
         if headers.count(None) != rows:
             columns["headers"] = headers_array(headers)
         columns["timestamp"] = timestamp_array(list(map(_timestamp, messages)))
-        if (partitions == partitions[0]).all():
-            partition = int(partitions[0])
+        # Keys and headers are small beside the values; what matters is that batches stay about the size aimed at.
+        self._size.saw(rows, columns["value"].buffers()[2].size + ROW_OVERHEAD * rows)
+        return self._batch(topic, columns, np.fromiter(map(_offset, messages), np.int64, rows), runs)
+
+    def _batch(self, topic: str, columns: dict[str, pa.Array], offsets: Any, runs: list[tuple[int, int]]) -> Batch:
+        """Makes a batch of columns and offsets; the runs tell partitions and their numbers of rows, in order."""
+        rows = len(offsets)
+        if len(runs) == 1:
+            partition = runs[0][0]
             # Offsets of one partition rise, so that a span as long as the run has no gap.
             dense = offsets[-1] - offsets[0] == rows - 1
             constants = Constants(topic, partition, int(offsets[0]) if dense else None)
             if not dense:
-                columns["offset"] = pa.array(offsets)
+                columns = {**columns, "offset": pa.array(offsets)}
             marks: tuple[Mark, ...] = (self._mark(topic, partition, int(offsets[-1]), rows),)
         else:
             constants = Constants(topic=topic)
-            columns["partition"], columns["offset"] = pa.array(partitions), pa.array(offsets)
-            last = dict(zip(partitions.tolist(), range(rows), strict=True))
+            numbers, counts = zip(*runs, strict=True)
+            partitions = np.repeat(np.array(numbers, np.int32), counts)
+            columns = {**columns, "partition": pa.array(partitions), "offset": pa.array(offsets)}
+            last = dict(zip(numbers, np.cumsum(counts).tolist(), strict=True))
             marks = tuple(
-                self._mark(topic, partition, int(offsets[row]), row + 1)
-                for partition, row in sorted(last.items(), key=lambda item: item[1])
+                self._mark(topic, partition, int(offsets[end - 1]), end)
+                for partition, end in sorted(last.items(), key=lambda item: item[1])
             )
-        records = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        # Keys and headers are small beside the values; what matters is that batches stay about the size aimed at.
-        self._size.saw(rows, columns["value"].buffers()[2].size + ROW_OVERHEAD * rows)
-        return Batch(records, constants, marks)
+        return Batch(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), constants, marks)
 
     def _mark(self, topic: str, partition: int, offset: int, rows: int) -> Mark:
         key = TopicPartition(topic, partition)
@@ -361,6 +425,21 @@ def _by_partition(batch: Batch) -> Iterator[Batch]:
         records = part.records.drop_columns("partition")
         constants = dataclasses.replace(part.constants, partition=partition)
         yield dataclasses.replace(part, records=records, constants=constants, marks=marks)
+
+
+def _are_short(runs: Sequence[tuple[int, int]]) -> bool:
+    """Whether runs, told by partition and rows, are better off in one batch."""
+    return len(runs) > 1 and sum(rows for _, rows in runs) < len(runs) * RUN_ROWS_MIN
+
+
+def _sliced(columns: dict[str, pa.Array], start: int, rows: int) -> dict[str, pa.Array]:
+    """Returns some rows of the columns, without those that none of the rows needs."""
+    sliced = {name: column.slice(start, rows) for name, column in columns.items()}
+    if "key" in sliced and sliced["key"].null_count == rows:
+        del sliced["key"]
+    if "headers" in sliced and not len(sliced["headers"].flatten()):
+        del sliced["headers"]
+    return sliced
 
 
 def _runs(values: Any) -> list[tuple[int, int]]:
