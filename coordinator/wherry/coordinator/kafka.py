@@ -56,28 +56,33 @@ class KafkaAdmin:
         metadata = self._call("read the cluster's id", lambda admin: admin.list_topics(timeout=CALL_TIMEOUT_S))
         return str(metadata.cluster_id or "")
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """End offsets; partitions that don't exist any more are left out."""
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """End offsets, or where the first open transaction begins; partitions that don't exist are left out."""
         from confluent_kafka.admin import OffsetSpec
 
         asked = {_native(partition): OffsetSpec.latest() for partition in partitions}
         if not asked:
             return {}
-        found, failure, stale = self._call("list end offsets", lambda admin: self._listed(admin, asked))
+        found, failure, stale = self._call("list end offsets", lambda admin: self._listed(admin, asked, committed))
         if stale:
-            found, failure, _ = self._call("list end offsets", lambda admin: self._listed(admin, asked))
+            found, failure, _ = self._call("list end offsets", lambda admin: self._listed(admin, asked, committed))
         if failure is not None and not found:
             raise failure
         return found
 
     def _listed(
-        self, admin: Any, asked: Mapping[Any, Any]
+        self, admin: Any, asked: Mapping[Any, Any], committed: bool
     ) -> tuple[dict[TopicPartition, int], WherryError | None, bool]:
         """End offsets, the last failure, and whether the client goes by leaders of a time before the broker's restart.
 
         NB: such a client never learns of the new ones by itself; it answers with an error for ever, or with -1001.
         """
-        futures = admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
+        from confluent_kafka import IsolationLevel
+
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        futures = admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
         found: dict[TopicPartition, int] = {}
         failure: WherryError | None = None
         stale = False
@@ -85,7 +90,7 @@ class KafkaAdmin:
             try:
                 offset = int(future.result(CALL_TIMEOUT_S).offset)
             except Exception as error:
-                failure = _error("list end offsets", error)
+                failure = kafka_error("list end offsets", error)
                 stale = stale or not _is_missing(error)
                 continue
             if offset >= _NO_OFFSET:
@@ -157,6 +162,52 @@ class KafkaAdmin:
             return []  # GROUP_ID_NOT_FOUND
         return [f"{member.client_id} on {str(member.host).lstrip('/')}" for member in described.members]
 
+    def owner(self, group: str, partition: TopicPartition) -> tuple[str, str] | None:
+        """Client id and member id of the member of a consumer group that has a partition; None when nobody has."""
+
+        def ask(admin: Any) -> Any:
+            futures = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)
+            return futures[group].result(CALL_TIMEOUT_S)
+
+        try:
+            described = self._group_call(f"describe group {group}", ask)
+        except ConfigError:
+            return None
+        for member in described.members:
+            if any(_own(native) == partition for native in member.assignment.topic_partitions):
+                return str(member.client_id), str(member.member_id)
+        return None
+
+    def create_topic(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        """Create a topic; -1 is the broker's default. False when it is there already."""
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import NewTopic
+
+        def ask(admin: Any) -> None:
+            wanted = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=dict(config))
+            admin.create_topics([wanted], request_timeout=REQUEST_TIMEOUT_S)[topic].result(CALL_TIMEOUT_S)
+
+        try:
+            self._call(f"create the topic {topic}", ask)
+        except WherryError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise
+        return True
+
+    def topic_config(self, topic: str) -> dict[str, str]:
+        """Settings of a topic, defaults too."""
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        def ask(admin: Any) -> Any:
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            futures = admin.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
+            return futures[resource].result(CALL_TIMEOUT_S)
+
+        found = self._call(f"read the settings of the topic {topic}", ask)
+        return {name: entry.value for name, entry in found.items() if entry.value is not None}
+
     def delete_group(self, group: str) -> None:
         """Forget a group with all its offsets; one that doesn't exist is fine."""
 
@@ -214,7 +265,7 @@ class KafkaAdmin:
         except WherryError:
             raise
         except Exception as error:
-            failure = _error(what, error)
+            failure = kafka_error(what, error)
             if failure.error_class is ErrorClass.TRANSIENT:
                 self._forget(client)
             raise failure from error
@@ -257,8 +308,8 @@ def _own(native: Any) -> TopicPartition:
     return TopicPartition(native.topic, native.partition)
 
 
-def _error(what: str, error: Any) -> WherryError:
-    """Kafka's errors by class. `error` is a KafkaException, a KafkaError or anything a client raises."""
+def kafka_error(what: str, error: Any) -> WherryError:
+    """What an error is here, by its class. `error` is a KafkaException, a KafkaError or anything a client raises."""
     from confluent_kafka import KafkaError, KafkaException
 
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):

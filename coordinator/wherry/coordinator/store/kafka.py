@@ -1,0 +1,336 @@
+"""Stores in Kafka Connect's three topics, in its formats: what it has written is found, and what we write it finds.
+
+Every store reads its topic by itself and answers from memory; what a method has written is read back before it returns.
+Only the leader may write: `may_write` is asked before every record, and the config topic has a writer that the broker
+fences. Before the topics have been read, everything is refused as unavailable.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from wherry.contract.connect_topics import OffsetLog, offset_records
+from wherry.contract.errors import FencedError
+from wherry.contract.position import Position
+from wherry.coordinator.api import State, TargetState, UnavailableError
+from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.store import ConfigSnapshot, StoredStatus, StoredTopic
+from wherry.coordinator.store import configlog as configs
+from wherry.coordinator.store import statuslog as statuses
+from wherry.coordinator.store.configlog import ConfigLog, SessionKey
+from wherry.coordinator.store.internal_topics import InternalTopic
+from wherry.coordinator.store.statuslog import StatusLog, may_put, status_key, status_record, topic_key, topic_record
+from wherry.coordinator.store.topiclog import PlainWriter, TopicLog, Writer
+
+NOT_READ: Final = "The worker is still starting: it has not yet read its topics in Kafka."
+_WITH_CARE: Final = frozenset({State.UNASSIGNED, State.FAILED})
+
+
+class _Kept:
+    """What the three have in common: a topic, its log, and who may write.
+
+    Args:
+        topic: The topic.
+        config: Connection settings of librdkafka.
+        admin: Tells end offsets.
+        group: The worker's group.id.
+        writer: Writes records.
+        may_write: Raises when this coordinator may not.
+        apply: Takes in a record, with the lock held.
+    """
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        config: Mapping[str, Any],
+        admin: KafkaAdmin,
+        group: str,
+        writer: Writer,
+        may_write: Callable[[], None],
+        apply: Callable[[bytes | None, bytes | None], object],
+    ) -> None:
+        self.topic = topic
+        self.lock = threading.Lock()
+        self._writer = writer
+        self._may_write = may_write
+        self._apply = apply
+        self._ready = False
+        self._log = TopicLog(topic.name, config, admin, self._take, group=group)
+
+    def start(self) -> None:
+        """Read the topic; returns when all there is has been read."""
+        self._log.start()
+        self._ready = True
+
+    def catch_up(self) -> None:
+        """Read what has been written until now."""
+        self._log.read_to_end()
+
+    def close(self) -> None:
+        """Follow the topic no more."""
+        self._log.close()
+
+    def check_ready(self) -> None:
+        """Refuse to answer before the topic was read."""
+        if not self._ready:
+            raise UnavailableError(NOT_READ)
+
+    def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Write records, and read them back."""
+        if not records:
+            return
+        self.check_ready()
+        self._may_write()
+        self._log.wait_for(self._writer.write(self.topic.name, records))
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        with self.lock:
+            self._apply(key, value)
+
+
+class KafkaConfigStore:
+    """A `ConfigStore` in the config topic."""
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        config: Mapping[str, Any],
+        admin: KafkaAdmin,
+        group: str,
+        writer: Writer,
+        may_write: Callable[[], None],
+        level_set: Callable[[str, str], None] = lambda logger, level: None,
+    ) -> None:
+        self._state = ConfigLog(level_set)
+        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+
+    def snapshot(self) -> ConfigSnapshot:
+        """Everything, as of now."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.snapshot()
+
+    def put_connector(self, name: str, config: Mapping[str, str], target_state: TargetState | None = None) -> None:
+        """Write a configuration; None leaves the target state."""
+        before = self.snapshot().connectors.get(name)
+        self._write(configs.connector_records(name, config, target_state, before=before))
+
+    def delete_connector(self, name: str) -> None:
+        """Forget a connector."""
+        if name in self.snapshot().connectors:
+            self._write(configs.deletion_records(name))
+
+    def put_target_state(self, name: str, target_state: TargetState) -> None:
+        """Write what the connector is wanted to be."""
+        if name in self.snapshot().connectors:
+            self._write(configs.target_records(name, target_state))
+
+    def put_task_configs(self, name: str, configs_: Sequence[Mapping[str, str]]) -> None:
+        """Write the whole set of task configurations."""
+        if name in self.snapshot().connectors:
+            self._write(configs.task_records(name, configs_))
+
+    def put_logger_level(self, logger: str, level: str) -> None:
+        """Set a log level on every worker."""
+        self._write(configs.logger_records(logger, level))
+
+    def put_session_key(self, key: SessionKey) -> None:
+        """Give every worker a new key to sign with."""
+        self._write(configs.session_key_records(key))
+
+    def session_key(self) -> SessionKey | None:
+        """What workers sign with now."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.session_key
+
+    def task_count(self, name: str) -> int | None:
+        """How many transactional ids the last fencing round of a connector has told of; None when there was none."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.task_counts.get(name)
+
+    def put_task_count(self, name: str, count: int) -> None:
+        """Tell, after a fencing round, how many transactional ids the next generation uses."""
+        self._write(configs.task_count_records(name, count))
+
+    def _write(self, records: Sequence[configs.Record]) -> None:
+        self.kept.write([(key.encode(), value) for key, value in records])
+
+
+class KafkaOffsetStore:
+    """An `OffsetStore` in the offsets topic."""
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        config: Mapping[str, Any],
+        admin: KafkaAdmin,
+        group: str,
+        writer: Writer,
+        may_write: Callable[[], None],
+    ) -> None:
+        self._state = OffsetLog()
+        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+
+    def load(self, connector: str) -> list[Position]:
+        """All positions of a connector, in the order they were first written."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.positions(connector)
+
+    def write(self, connector: str, positions: Sequence[Position]) -> None:
+        """Write positions; one without offset forgets its partition."""
+        self.kept.write([(record.key, record.value) for record in offset_records(connector, positions)])
+
+    def reset(self, connector: str) -> None:
+        """Forget all positions of a connector."""
+        self.write(connector, [Position(position.partition, None) for position in self.load(connector)])
+
+
+class KafkaStatusStore:
+    """A `StatusStore` in the status topic.
+
+    Args:
+        generation: What the group's members count leaders by. It is written in the place of the machine's, which is far
+            higher, so that a Kafka Connect worker that takes over later may replace what we have written.
+    """
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        config: Mapping[str, Any],
+        admin: KafkaAdmin,
+        group: str,
+        writer: Writer,
+        may_write: Callable[[], None],
+        *,
+        generation: Callable[[], int],
+    ) -> None:
+        self._state = StatusLog()
+        self._generation = generation
+        self._newest: dict[tuple[str, int | None], int] = {}
+        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+
+    def put(self, status: StoredStatus) -> None:
+        """Write a state; one of a lower generation than one written before by us is ignored."""
+        part = (status.connector, status.task)
+        written = replace(status, generation=self._generation())
+        with self.kept.lock:
+            if status.generation < self._newest.get(part, 0):
+                return
+            self._newest[part] = status.generation
+            if status.state in _WITH_CARE and not may_put(written, self._state.get(*part)):
+                return
+        self._write([status_record(written)])
+
+    def get(self, connector: str, task: int | None = None) -> StoredStatus | None:
+        """State of a connector, or of one of its tasks."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.get(connector, task)
+
+    def tasks(self, connector: str) -> list[StoredStatus]:
+        """States of all tasks, by task number."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return self._state.tasks(connector)
+
+    def remove(self, connector: str, task: int | None = None) -> None:
+        """Forget a task's state; without a task the connector's with all its tasks and topics."""
+        if task is not None:
+            if self.get(connector, task) is not None:
+                self._write([(status_key(connector, task), None)])
+            return
+        known: list[int | None] = [status.task for status in self.tasks(connector)]
+        if self.get(connector) is not None:
+            known.append(None)
+        gone = [status_key(connector, number) for number in known]
+        gone += [topic_key(connector, topic) for topic in self.topics(connector)]
+        self._write([(key, None) for key in gone])
+
+    def add_topic(self, topic: StoredTopic) -> None:
+        """Remember that a topic is used; the first discovery stays."""
+        if topic.name not in self.topics(topic.connector):
+            self._write([topic_record(topic)])
+
+    def topics(self, connector: str) -> list[str]:
+        """Topics used, in order of discovery."""
+        self.kept.check_ready()
+        with self.kept.lock:
+            return [topic.name for topic in self._state.topics(connector)]
+
+    def reset_topics(self, connector: str) -> None:
+        """Forget the topics of a connector."""
+        self._write([(topic_key(connector, topic), None) for topic in self.topics(connector)])
+
+    def forget_surplus(self, connectors: Mapping[str, int]) -> None:
+        """Take away the states of tasks beyond each connector's number of them, and of connectors that are gone."""
+        with self.kept.lock:
+            known = self._state.connectors()
+        for connector in known:
+            if connector not in connectors:
+                self.remove(connector)
+                continue
+            for status in self.tasks(connector):
+                if status.task is not None and status.task >= connectors[connector]:
+                    self.remove(connector, status.task)
+
+    def _write(self, records: Sequence[statuses.Record]) -> None:
+        self.kept.write([(key.encode(), value) for key, value in records])
+
+
+class KafkaStores:
+    """All three, with the writer of positions and states that they share.
+
+    Args:
+        topics: The three topics: configurations, positions, states.
+        config: Connection settings of librdkafka.
+        admin: Tells end offsets.
+        group: The worker's group.id.
+        config_writer: Writes the config topic.
+        leads: Whether this coordinator leads, and so may write.
+        generation: The leader's generation.
+        level_set: Told of log levels set for the whole cluster.
+    """
+
+    def __init__(
+        self,
+        topics: Sequence[InternalTopic],
+        config: Mapping[str, Any],
+        admin: KafkaAdmin,
+        group: str,
+        config_writer: Writer,
+        *,
+        leads: Callable[[], bool],
+        generation: Callable[[], int],
+        level_set: Callable[[str, str], None] = lambda logger, level: None,
+    ) -> None:
+        def may_write() -> None:
+            if not leads():
+                raise FencedError("This coordinator does not lead its cluster (any more), and writes nothing.")
+
+        self._writer = PlainWriter(config)
+        common = (config, admin, group)
+        self.configs = KafkaConfigStore(topics[0], *common, config_writer, may_write, level_set)
+        self.offsets = KafkaOffsetStore(topics[1], *common, self._writer, may_write)
+        self.statuses = KafkaStatusStore(topics[2], *common, self._writer, may_write, generation=generation)
+
+    def start(self) -> None:
+        """Read all topics; returns when all there is has been read."""
+        for store in (self.configs, self.offsets, self.statuses):
+            store.kept.start()
+
+    def catch_up(self) -> None:
+        """Read what has been written until now, by whom ever."""
+        for store in (self.configs, self.offsets, self.statuses):
+            store.kept.catch_up()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for store in (self.configs, self.offsets, self.statuses):
+            store.kept.close()
+        self._writer.close()
