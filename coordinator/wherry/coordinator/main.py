@@ -12,7 +12,6 @@ import logging
 import os
 import queue
 import shutil
-import socket
 import tempfile
 import threading
 import time
@@ -32,9 +31,7 @@ from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
 from wherry.coordinator.probe import PluginProber
-from wherry.coordinator.rest.app import App
-from wherry.coordinator.rest.headers import HeaderRules, parse_rules
-from wherry.coordinator.rest.server import Listener, RestServer
+from wherry.coordinator.rest.site import RestSite
 from wherry.coordinator.store.local import FileOffsetStore, MemoryConfigStore, MemoryStatusStore
 
 _log = logging.getLogger(__name__)
@@ -63,16 +60,13 @@ class StandaloneWorker:
         worker.warn_unknown()
         worker.warn_clients()
         rules = rules_of(worker)
-        headers = _header_rules(worker)
-        admin = _serves_admin(worker)
-        _refuse_extensions(worker)
         offsets = FileOffsetStore(worker.offsets_file)
         self._files = files
         self._worker = worker
         self._failure: queue.SimpleQueue[Exception] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._kafka = KafkaAdmin(worker.admin_config())
-        sockets = [Listener.parse(listener).bind() for listener in worker.listeners]
+        site = RestSite(worker)
         self._temporary = contextlib.ExitStack()
         directory = self._temporary.enter_context(_run_directory(worker))
         hosts = HostClient(directory)
@@ -88,17 +82,17 @@ class StandaloneWorker:
             hosts,
             Stores(MemoryConfigStore(), offsets, MemoryStatusStore()),
             directory,
-            worker_id=worker.worker_id(_ports(sockets)),
+            worker_id=worker.worker_id(site.ports),
         )
-        self.rest = RestServer(App(self.herder, version=own_version(), rules=headers, admin=admin), sockets)
+        self.rest = site.serve(self.herder, version=own_version())
         _log.info("Kafka Connect standalone worker initialization took %dms", (time.monotonic() - began) * 1000)
 
     def start(self) -> None:
         """Start all parts; returns when REST answers. Connectors from files follow in the background."""
         self.herder.start()
         self.rest.start()
-        for port in self.rest.ports:
-            _log.info("REST server listening on port %d; Kafka Connect's API is served there", port)
+        for url in self.rest.urls:
+            _log.info("REST server listening at %s/", url)
         threading.Thread(target=self._guard, args=(self._begin,), name="begin", daemon=True).start()
 
     def wait(self, timeout_s: float = NOTHING_S) -> None:
@@ -236,39 +230,6 @@ def _check_names(files: Sequence[ConnectorFile]) -> None:
         seen[file.name] = file.path
 
 
-def _header_rules(worker: WorkerConfig) -> HeaderRules:
-    def parts(key: str) -> tuple[str, ...]:
-        return tuple(part.strip() for part in worker.parsed[key].split(",") if part.strip())
-
-    return HeaderRules(
-        allowed_origins=parts("access.control.allow.origin"),
-        allowed_methods=parts("access.control.allow.methods"),
-        rules=parse_rules(worker.parsed["response.http.headers.config"]),
-    )
-
-
-def _serves_admin(worker: WorkerConfig) -> bool:
-    listeners = worker.parsed["admin.listeners"]
-    if listeners and set(listeners) != set(worker.listeners):
-        raise ConfigError(
-            f"Invalid value {','.join(listeners)} for configuration admin.listeners: listeners of their own for /admin "
-            "are not in this release. Leave the key out to serve it with the rest, or empty to switch it off.",
-            key="admin.listeners",
-        )
-    return listeners is None or bool(listeners)
-
-
-def _refuse_extensions(worker: WorkerConfig) -> None:
-    """Whoever names an extension counts on it, mostly for passwords: going on without it would leave a door open."""
-    extensions = worker.parsed["rest.extension.classes"]
-    if extensions:
-        raise ConfigError(
-            f"Invalid value {','.join(extensions)} for configuration rest.extension.classes: REST extensions are not "
-            "in this release. Remove the key, and put a proxy in front that asks for credentials.",
-            key="rest.extension.classes",
-        )
-
-
 @contextlib.contextmanager
 def _run_directory(worker: WorkerConfig) -> Iterator[Path]:
     """A folder for sockets and Spark's files, ours alone, gone at the end."""
@@ -287,7 +248,3 @@ def _run_directory(worker: WorkerConfig) -> Iterator[Path]:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _ports(sockets: Sequence[socket.socket]) -> list[int]:
-    return [int(bound.getsockname()[1]) for bound in sockets]

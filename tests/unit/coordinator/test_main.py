@@ -46,7 +46,8 @@ def made(settings):
 
 def test_a_worker_binds_its_port_before_anything_starts(made):
     worker = made()
-    (port,) = worker.rest.ports
+    (url,) = worker.rest.urls
+    port = int(url.rpartition(":")[2])
     with pytest.raises(ConfigError, match=f"Port {port} is already in use"):
         Listener("127.0.0.1", port).bind()
 
@@ -68,11 +69,12 @@ def test_a_folder_that_cannot_be_made_is_told(made, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("listeners", "https://:8443", "https is not served by this release"),
-        ("listeners", "localhost:8083", "http://host:port is expected"),
+        ("listeners", "https://:8443", "listeners asks for https, which needs a key and a certificate"),
+        ("listeners", "localhost:8083", "http://host:port or https://host:port is expected"),
         ("listeners", "http://no.such.host.invalid:80", "Listening on no.such.host.invalid:80 is not possible"),
-        ("rest.extension.classes", "x.BasicAuth", "REST extensions are not in this release"),
-        ("admin.listeners", "http://:9999", "not in this release"),
+        ("rest.extension.classes", "x.BasicAuth", "x.BasicAuth is Java code, which does not run here"),
+        ("rest.extension.classes", "x.BasicAuthSecurityRestExtension", "no JAAS file says where they are"),
+        ("admin.listeners", "ftp://:9999", "Invalid value ftp://:9999 for configuration admin.listeners"),
         ("response.http.headers.config", "nonsense", "'nonsense' is not 'action header:value'"),
         ("connector.client.config.override.policy", "Some", "one of All, None, Principal, Allowlist is expected"),
         ("value.converter", "Avro", "Class Avro could not be found"),

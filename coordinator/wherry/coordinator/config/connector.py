@@ -91,11 +91,9 @@ def validate(
     else:
         _check_source(report, description)
         _check_exactly_once(report, description, rules)
-    _show_overrides(report, description.role)
+    _show_overrides(report, description.role, rules.overrides)
     for side in ("header", "key", "value"):
         _check_converter(report, side, rules)
-    for name, errors in rules.overrides.problems(config).items():
-        report.add(name, *errors)
     for name, errors in errorkeys.problems(config, description.role).items():
         report.add(name, *errors)
     for name, problems in (found or {}).items():
@@ -190,16 +188,15 @@ def _without_class(report: Report, side: str) -> None:
     report.hide(key)
 
 
-def _show_overrides(report: Report, role: Role) -> None:
+def _show_overrides(report: Report, role: Role, policy: OverridePolicy) -> None:
+    problems = policy.problems(report.config)
     for client in clientkeys.clients_of(role, report.config):
         for setting, value in clientkeys.overridden(client, report.config):
             key = clientkeys.definition(client, setting)
             shown = clientkeys.shown(client, setting, value)
-            report.show(
-                ConfigInfo(
-                    None if key is None else key_info(key), ConfigValueInfo(f"{client}.override.{setting}", shown)
-                )
-            )
+            name = f"{client}.override.{setting}"
+            value_info = ConfigValueInfo(name, shown, errors=tuple(problems.get(name, ())))
+            report.show(ConfigInfo(None if key is None else key_info(key), value_info))
 
 
 def _check_group(report: Report, worker_group: str) -> None:

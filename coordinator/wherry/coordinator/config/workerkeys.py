@@ -134,6 +134,7 @@ OWN_KEYS: tuple[ConfigKey, ...] = (
     _key("wherry.restart.max", INT, "10", "Restarts in a row after which a task stays FAILED; -1 never gives up."),
     _at_least("wherry.restart.healthy.ms", LONG, "120000", 1, "A run so long starts the count of restarts anew."),
     _key("wherry.native.enabled", BOOLEAN, "true", "Whether workers use wherry-native where it is installed."),
+    _key("wherry.rest.jaas.file", STRING, None, "JAAS file with the entry KafkaConnect; KAFKA_OPTS may name it, too."),
     _key("wherry.state.dir", STRING, None, "Folder for sockets and caches; by default one of the system's."),
     _at_least("wherry.kafka.start.timeout.ms", LONG, "60000", 0, "How long to wait for a broker at start."),
     _at_least("wherry.validate.timeout.ms", INT, "20000", 100, "How long a plugin may take to check a configuration."),

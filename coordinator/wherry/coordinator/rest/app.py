@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from wherry.contract import trace
 from wherry.coordinator.api import ApiError, Herder
-from wherry.coordinator.rest import connectors, loggers, offsets, plugins, root, tasks, wherry_v1
+from wherry.coordinator.rest import connectors, internal, loggers, offsets, plugins, root, tasks, wherry_v1
+from wherry.coordinator.rest.auth import DENIED, BasicAuth
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.headers import HeaderRules
 from wherry.coordinator.rest.routing import Call, Match, Route, Router, check_media_types, parse_query
@@ -32,6 +33,17 @@ BODY_BYTES_MAX = 8 * 1024 * 1024
 VERSION_HEADER = "Wherry-Version"
 
 
+_MAIN = (
+    *root.ROUTES,
+    *connectors.ROUTES,
+    *tasks.ROUTES,
+    *internal.ROUTES,
+    *offsets.ROUTES,
+    *plugins.ROUTES,
+    *wherry_v1.ROUTES,
+)
+
+
 class App:
     """Serves one herder.
 
@@ -40,23 +52,27 @@ class App:
         version: Our own version, told in a header since `GET /` tells Kafka's.
         rules: Headers the worker's configuration adds.
         admin: Whether `/admin` is served; an empty `admin.listeners` says no.
+        main: Whether all the rest is served; listeners of their own for `/admin` say no.
+        auth: Who may ask; None lets everybody.
     """
 
-    def __init__(self, herder: Herder, *, version: str, rules: HeaderRules | None = None, admin: bool = True) -> None:
+    def __init__(
+        self,
+        herder: Herder,
+        *,
+        version: str,
+        rules: HeaderRules | None = None,
+        admin: bool = True,
+        main: bool = True,
+        auth: BasicAuth | None = None,
+    ) -> None:
         self._herder = herder
         self._version = version
         self._rules = rules or HeaderRules()
+        self._auth = auth
         self._limiter: anyio.CapacityLimiter | None = None
         self._router = Router(
-            [
-                *root.ROUTES,
-                *connectors.ROUTES,
-                *tasks.ROUTES,
-                *offsets.ROUTES,
-                *plugins.ROUTES,
-                *(loggers.routes(loggers.Loggers()) if admin else ()),
-                *wherry_v1.ROUTES,
-            ]
+            [*(_MAIN if main else ()), *(loggers.routes(loggers.Loggers()) if admin else ())],
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,29 +87,33 @@ class App:
         except Exception as error:
             response = error_response(error, request=f"{request.method} {scope['path']}")
         response.headers[VERSION_HEADER] = self._version
-        self._rules.apply(response.headers, origin=request.headers.get("origin"), method=request.method)
+        self._rules.apply(response.headers, asked=request.headers, method=request.method)
         if request.method == "HEAD":
             # The length stays, the body goes.
             response.body = b""
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        preflight = self._rules.preflight(request.method, request.headers)
-        if preflight is not None:
-            return preflight
         raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
         path = raw_path.decode("ascii", "replace").partition("?")[0]
         match = self._router.match(request.method, path, accept=request.headers.get("accept"))
         if isinstance(match, Response):
-            return match
+            # A browser's question before its request comes without password, whatever the request would have.
+            asks_first = self._rules.is_preflight(request.method, request.headers)
+            return match if asks_first or self._lets_in(request) else _denied("text/plain")
         check_media_types(
             match.route,
             content_type=request.headers.get("content-type"),
             accept=request.headers.get("accept"),
             has_body=_has_body(request.headers),
         )
+        if not match.route.internal and not self._lets_in(request):
+            return _denied("application/json")
         body = await _read_body(request) if match.route.takes_body else b""
         return await self._call(match, request, body)
+
+    def _lets_in(self, request: Request) -> bool:
+        return self._auth is None or self._auth.allows(request.headers.get("authorization"))
 
     async def _call(self, match: Match, request: Request, body: bytes) -> Response:
         call = Call(
@@ -102,6 +122,7 @@ class App:
             query=parse_query(request.scope["query_string"].decode("latin-1")),
             body=body,
             traceparent=request.headers.get(trace.METADATA_KEY, ""),
+            headers=request.headers,
             base_url=f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}",
         )
         if self._limiter is None:
@@ -122,6 +143,11 @@ def _traced(route: Route, call: Call) -> Response:
         response = route.handler(call)
         span.set_attribute("http.response.status_code", response.status_code)
         return response
+
+
+def _denied(media_type: str) -> Response:
+    """The real worker's answer: a text, whatever its type says, and no challenge that makes browsers ask."""
+    return Response(DENIED, status_code=401, headers={"Content-Type": media_type})
 
 
 async def _read_body(request: Request) -> bytes:

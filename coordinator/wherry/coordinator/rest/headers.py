@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
-from starlette.responses import Response
 
 from wherry.contract.errors import ConfigError
 
+_METHODS = ("GET", "POST", "HEAD")
 _ACTIONS = ("set", "add", "setDate", "addDate")
 
 
@@ -38,12 +38,17 @@ class HeaderRules:
     allowed_methods: tuple[str, ...] = ()
     rules: tuple[HeaderRule, ...] = ()
 
-    def apply(self, headers: MutableHeaders, *, origin: str | None, method: str) -> None:
-        """Add the headers to an answer."""
+    def apply(self, headers: MutableHeaders, *, asked: Mapping[str, str], method: str) -> None:
+        """Add the headers to the answer to a request that came with the headers `asked`."""
+        if self.allowed_origins:
+            headers.append("Vary", "Origin")
+        origin = asked.get("origin")
         if origin is not None and self._allows(origin):
             headers["Access-Control-Allow-Origin"] = origin
-            headers["Access-Control-Allow-Credentials"] = "true"
-            headers["Vary"] = "Origin"
+            if self.is_preflight(method, asked):
+                headers["Access-Control-Allow-Methods"] = ",".join(self.allowed_methods or _METHODS)
+                headers["Access-Control-Allow-Headers"] = "Content-Type"
+                headers["Access-Control-Max-Age"] = "60"
         for rule in self.rules:
             value = rule.value
             if rule.action.endswith("Date"):
@@ -53,22 +58,11 @@ class HeaderRules:
             else:
                 headers.append(rule.name, value)
 
-    def preflight(self, method: str, headers: Mapping[str, str]) -> Response | None:
-        """The answer to a browser that asks before it sends; None for any other request."""
-        origin = headers.get("origin")
-        if method != "OPTIONS" or origin is None or "access-control-request-method" not in headers:
-            return None
-        if not self._allows(origin):
-            return None
-        methods = ",".join(self.allowed_methods or ("GET", "POST", "HEAD"))
-        wanted = headers.get("access-control-request-headers", "X-Requested-With,Content-Type,Accept,Origin")
-        return Response(
-            headers={
-                "Access-Control-Allow-Methods": methods,
-                "Access-Control-Allow-Headers": wanted,
-                "Access-Control-Max-Age": "1800",
-            }
-        )
+    def is_preflight(self, method: str, asked: Mapping[str, str]) -> bool:
+        """Whether a browser asks before it sends a request from an origin that is allowed."""
+        if method != "OPTIONS" or "access-control-request-method" not in asked:
+            return False
+        return self._allows(asked.get("origin", ""))
 
     def _allows(self, origin: str) -> bool:
         return "*" in self.allowed_origins or origin in self.allowed_origins

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote
 
 from starlette.responses import Response
@@ -35,6 +35,7 @@ class Call:
         body: The body; empty when there is none.
         base_url: Scheme, host and port as the client wrote them.
         traceparent: The client's trace context; empty when it sends none.
+        headers: Of the request, found by name in any case.
     """
 
     herder: Herder
@@ -43,6 +44,7 @@ class Call:
     body: bytes
     base_url: str
     traceparent: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -76,12 +78,21 @@ Handler = Callable[[Call], Response]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method on one path; `{x}` in the path is a variable."""
+    """One method on one path.
+
+    Attributes:
+        method: Of HTTP; a GET answers HEAD, too.
+        path: `{x}` in it is a variable.
+        handler: Answers.
+        takes_body: Whether it reads the body; others ignore one.
+        internal: Whether workers send it to one another, signed; such requests need no password.
+    """
 
     method: str
     path: str
     handler: Handler
     takes_body: bool = False
+    internal: bool = False
 
     @property
     def segments(self) -> tuple[str, ...]:

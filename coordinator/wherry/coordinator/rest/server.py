@@ -5,9 +5,11 @@ Sockets are bound in the caller's thread first: a taken port is told before anyt
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
@@ -27,33 +29,29 @@ BACKLOG = 512
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where to listen; an empty host is all interfaces, port 0 a free one."""
+    """Where to listen; an empty host is all interfaces, port 0 a free one; secure ones speak https."""
 
     host: str
     port: int
+    secure: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Listener:
-        """Read one entry of `listeners`.
+    def parse(cls, text: str, *, key: str = "listeners") -> Listener:
+        """Read one entry of `listeners`, or of another setting `key`.
 
         Raises:
-            ConfigError: It is no `http://host:port`.
+            ConfigError: It is neither `http://host:port` nor `https://host:port`.
         """
-        wanted = f"Invalid value {text} for configuration listeners: http://host:port is expected"
+        wanted = f"Invalid value {text} for configuration {key}: http://host:port or https://host:port is expected"
         try:
             parts = urlsplit(text.strip())
             port = parts.port
         except ValueError as error:
-            raise ConfigError(f"{wanted} ({error}).", key="listeners") from None
-        if parts.scheme.lower() == "https":
-            raise ConfigError(
-                f"Invalid value {text} for configuration listeners: https is not served by this release; put a proxy "
-                "that ends TLS in front, and listen on http.",
-                key="listeners",
-            )
-        if parts.scheme.lower() != "http" or port is None:
-            raise ConfigError(f"{wanted}.", key="listeners")
-        return cls(parts.hostname or "", port)
+            raise ConfigError(f"{wanted} ({error}).", key=key) from None
+        scheme = parts.scheme.lower()
+        if scheme not in ("http", "https") or port is None:
+            raise ConfigError(f"{wanted}.", key=key)
+        return cls(parts.hostname or "", port, scheme == "https")
 
     def bind(self) -> socket.socket:
         """A listening socket.
@@ -79,53 +77,81 @@ class Listener:
             raise ConfigError(message, key="listeners") from error
 
 
-class RestServer:
-    """The API on a set of bound sockets."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A bound socket and what is served there; with a context over https."""
 
-    def __init__(self, app: App, sockets: Sequence[socket.socket]) -> None:
-        self._sockets = list(sockets)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http="httptools" if _has("httptools") else "h11",
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=int(STOP_DEADLINE_S),
-            )
-        )
+    app: App
+    bound: socket.socket
+    context: ssl.SSLContext | None = None
+
+
+class RestServer:
+    """The API on a set of bound sockets, in one thread."""
+
+    def __init__(self, doors: Sequence[Door]) -> None:
+        self._doors = list(doors)
+        self._servers = [_server(door) for door in self._doors]
         self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
 
     @property
-    def ports(self) -> list[int]:
-        """Ports listened on."""
-        return [int(bound.getsockname()[1]) for bound in self._sockets]
+    def urls(self) -> list[str]:
+        """Where it listens, one for each door."""
+        return [
+            f"{'http' if door.context is None else 'https'}://{_host(door.bound)}:{door.bound.getsockname()[1]}"
+            for door in self._doors
+        ]
 
     def start(self) -> None:
         """Start serving; returns when requests are answered."""
         self._thread.start()
         deadline = time.monotonic() + START_DEADLINE_S
-        while not self._server.started:
+        while not all(server.started for server in self._servers):
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError("The REST server did not start; the log says why.")
             time.sleep(0.005)
 
     def stop(self) -> None:
         """Take no more requests, let those under way end, within `STOP_DEADLINE_S`."""
-        self._server.should_exit = True
+        for server in self._servers:
+            server.should_exit = True
         self._thread.join(STOP_DEADLINE_S + 1)
-        for bound in self._sockets:
-            bound.close()
+        for door in self._doors:
+            door.bound.close()
 
     def _run(self) -> None:
         try:
-            self._server.run(sockets=self._sockets)
+            asyncio.run(self._serve())
         except Exception:
             logging.getLogger(__name__).exception("The REST server ended")
+
+    async def _serve(self) -> None:
+        await asyncio.gather(
+            *(server.serve(sockets=[door.bound]) for server, door in zip(self._servers, self._doors, strict=True))
+        )
+
+
+def _server(door: Door) -> uvicorn.Server:
+    config = uvicorn.Config(
+        door.app,
+        http="httptools" if _has("httptools") else "h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=int(STOP_DEADLINE_S),
+    )
+    config.load()
+    config.ssl = door.context
+    return uvicorn.Server(config)
+
+
+def _host(bound: socket.socket) -> str:
+    host = str(bound.getsockname()[0])
+    return f"[{host}]" if ":" in host else host
 
 
 def _has(module: str) -> bool:

@@ -132,10 +132,14 @@ def test_overrides_are_subject_to_the_policy(policy, refused):
 
 
 def test_an_override_that_is_refused_is_told_in_kafkas_words():
-    found = errors({**GOOD, "admin.override.x": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
-    assert found["admin.override.x"] == [
+    found = errors({**GOOD, "producer.override.x": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
+    assert found["producer.override.x"] == [
         "The 'None' policy does not allow 'x' to be overridden in the connector configuration."
     ]
+
+
+def test_a_client_the_connector_does_not_have_may_be_overridden_by_anybody():
+    assert not errors({**GOOD, "consumer.override.x": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
 
 
 def test_what_the_plugin_found_is_added_to_its_keys():

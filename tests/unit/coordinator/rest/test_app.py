@@ -103,14 +103,27 @@ def test_a_body_beyond_the_limit_is_413(ask, monkeypatch):
 
 def test_an_allowed_origin_is_told_so(herder, request_to):
     app = App(herder, version="1", rules=HeaderRules(allowed_origins=("http://ui",)))
-    assert request_to(app, "GET", "/", origin="http://ui").headers["access-control-allow-origin"] == "http://ui"
+    headers = request_to(app, "GET", "/", origin="http://ui").headers
+    assert (headers["access-control-allow-origin"], headers["vary"]) == ("http://ui", "Origin")
     assert "access-control-allow-origin" not in request_to(app, "GET", "/", origin="http://else").headers
+    assert request_to(app, "GET", "/").headers["vary"] == "Origin"
 
 
 def test_a_browsers_question_is_answered_with_the_methods(herder, request_to):
     app = App(herder, version="1", rules=HeaderRules(allowed_origins=("*",), allowed_methods=("PUT",)))
     answer = request_to(app, "OPTIONS", "/connectors", origin="http://ui", access_control_request_method="PUT")
+    assert answer.status == 200
     assert answer.headers["access-control-allow-methods"] == "PUT"
+    assert answer.headers["access-control-allow-headers"] == "Content-Type"
+    assert answer.headers["access-control-max-age"] == "60"
+
+
+def test_methods_are_the_simple_ones_when_none_are_configured(herder, request_to):
+    app = App(herder, version="1", rules=HeaderRules(allowed_origins=("http://ui",)))
+    asked = {"origin": "http://ui", "access_control_request_method": "PUT"}
+    assert request_to(app, "OPTIONS", "/", **asked).headers["access-control-allow-methods"] == "GET,POST,HEAD"
+    other = request_to(app, "OPTIONS", "/", **{**asked, "origin": "http://else"})
+    assert "access-control-allow-methods" not in other.headers
 
 
 def test_configured_headers_are_added(herder, request_to):
