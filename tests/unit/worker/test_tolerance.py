@@ -97,6 +97,13 @@ def test_without_tolerance_the_row_still_goes_to_the_dead_letter_queue_first() -
     assert letters.flushed == 1
 
 
+def test_without_tolerance_only_the_first_bad_row_is_kept_because_later_ones_are_not_tried() -> None:
+    letters = Letters()
+    with pytest.raises(ToleranceExceededError, match="offset 40"):
+        Tolerance(rules(deadletterqueue_topic_name="dead"), "c", 0, letters).give_up([failure(2), failure(0)])
+    assert [letter.value.to_pylist() for letter in letters.batches] == [[b"a"]]
+
+
 def test_a_dead_letter_is_the_row_as_it_was_read() -> None:
     letters = Letters()
     told = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters).give_up([failure()])

@@ -175,8 +175,10 @@ class Tolerance:
             ToleranceExceededError: Nothing is tolerated, or too much has failed; the rows are in the dead letter queue
                 all the same.
         """
+        if failures and not self._rules.tolerate:
+            # The task ends at its first bad record: those after it have not been tried yet.
+            failures = [min(failures, key=_place)]
         letters = 0
-        one_too_many: StageFailure | None = None
         for failure in failures:
             if self._rules.log:
                 logger.error(self._log_line(failure), extra={"connector": self._connector, "task": self._task})
@@ -185,12 +187,9 @@ class Tolerance:
                 self._dead_letters.write(letter, letter)
                 self._unflushed = True
                 letters += 1
-            if self._threshold.failed(failure.row):
-                one_too_many = failure
-        if failures and (one_too_many is not None or not self._rules.tolerate):
-            deadline = time.monotonic() + DEAD_LETTER_FLUSH_S
-            self.flush(lambda: deadline - time.monotonic())
-            raise self._exceeded(failures[0] if one_too_many is None else one_too_many)
+            if self._threshold.failed(failure.row) or not self._rules.tolerate:
+                self.flush(_within(DEAD_LETTER_FLUSH_S))
+                raise self._exceeded(failure)
         return GivenUp(len(failures), letters, len(failures) if self._rules.log else 0)
 
     def flush(self, remaining: Remaining) -> None:
@@ -311,6 +310,17 @@ def _source_of(failure: StageFailure) -> tuple[str | None, int | None, int | Non
         column = one.column(name)
         values.append(None if column is None else column[0].as_py())
     return values[0], values[1], values[2]
+
+
+def _within(seconds: float) -> Remaining:
+    deadline = time.monotonic() + seconds
+    return lambda: deadline - time.monotonic()
+
+
+def _place(failure: StageFailure) -> int:
+    """Where a failed row stood among those of its batch."""
+    offset = _source_of(failure)[2]
+    return failure.row if offset is None else offset
 
 
 def _text(number: int | None) -> str | None:
