@@ -21,6 +21,7 @@ from wherry.coordinator.config.workerkeys import COMMON_KEYS, DISTRIBUTED_KEYS, 
 PAGE: Final = Path(__file__).resolve().parents[3] / "CONFIGURATION.md"
 _NO_JMX: Final = "there is no JVM of ours whose metrics these are; figures are served as Prometheus text"
 _NO_REBALANCE: Final = "connectors and tasks are handed out by the leader, one by one, without a rebalance of the group"
+_LATER: Final = "a key of releases after 4.3.1, accepted so that their files can be used"
 _STATIC: Final = "one thread of the coordinator plans and commits; nothing is flushed all at once"
 
 EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
@@ -31,6 +32,9 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "metrics.recording.level": (Fate.MEANINGLESS, _NO_JMX),
     "metric.reporters": (Fate.MEANINGLESS, _NO_JMX),
     "auto.include.jmx.reporter": (Fate.MEANINGLESS, _NO_JMX),
+    "rest.advertised.listener": (Fate.OTHERWISE, "the first of listeners is the one that others are told"),
+    "metadata.cluster.check.enable": (Fate.MEANINGLESS, _LATER),
+    "bootstrap.resolve.timeout.ms": (Fate.MEANINGLESS, _LATER),
     "client.dns.lookup": (Fate.OTHERWISE, "for the worker's own admin client; others by their prefix"),
     "request.timeout.ms": (Fate.OTHERWISE, "as socket.timeout.ms of the worker's own admin client"),
     "key.converter.plugin.version": (Fate.OTHERWISE, "there is one version of each converter, Wherry's own"),
@@ -38,13 +42,15 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "header.converter.plugin.version": (Fate.OTHERWISE, "there is one version of each converter, Wherry's own"),
     "task.shutdown.graceful.timeout.ms": (
         Fate.OTHERWISE,
-        "each lease drains so long when it is asked to; a whole worker ends within 5 s",
+        "each lease drains so long, at most 3500, since a whole worker ends within 5 s",
     ),
     "heartbeat.interval.ms": (
         Fate.OTHERWISE,
         "between coordinators; leases report every wherry.lease.report.interval.ms",
     ),
     "session.timeout.ms": (Fate.OTHERWISE, "between coordinators; a lease is lost after wherry.lease.timeout.ms"),
+    "socket.connection.setup.timeout.ms": (Fate.OTHERWISE, "of the worker's own admin client; at least 1000"),
+    "socket.connection.setup.timeout.max.ms": (Fate.MEANINGLESS, "the time for connecting does not grow here"),
     "connect.protocol": (Fate.MEANINGLESS, _NO_REBALANCE),
     "scheduled.rebalance.max.delay.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "rebalance.timeout.ms": (Fate.OTHERWISE, "between coordinators only"),
@@ -71,7 +77,7 @@ _CONNECTOR_PREFIXES: Final = (
     ("producer.override.X, consumer.override.X, admin.override.X", "settings of this connector's clients, as allowed"),
     (
         "key.converter.X, value.converter.X, header.converter.X",
-        "settings of a converter that the connector names itself",
+        "settings of a converter the connector names itself",
     ),
     ("transforms.A.X, predicates.P.X", "settings of a transformation or predicate"),
     ("topic.creation.G.X", "include, exclude, partitions, replication.factor; others are settings of the topic"),
@@ -136,8 +142,8 @@ def _clients() -> str:
     lines = [
         "## Clients",
         "",
-        "Java's keys, behind `producer.`, `consumer.`, `admin.` of the worker and the overrides of a connector. Keys of",
-        "librdkafka may be given too. Lines without clients are those of all three.",
+        "Java's keys, behind `producer.`, `consumer.`, `admin.` of the worker and the overrides of a connector. Keys",
+        "of librdkafka may be given too. Lines without clients are those of all three.",
         "",
         "| key | clients | what becomes of it | how, or why not |",
         "|---|---|---|---|",

@@ -113,6 +113,8 @@ DISTRIBUTED_KEYS: tuple[ConfigKey, ...] = (
     _key("send.buffer.bytes", INT, "131072"),
     _key("receive.buffer.bytes", INT, "32768"),
     _key("connections.max.idle.ms", LONG, "540000"),
+    _key("socket.connection.setup.timeout.ms", LONG, "10000"),
+    _key("socket.connection.setup.timeout.max.ms", LONG, "30000"),
     _at_least("reconnect.backoff.ms", LONG, "50", 0),
     _at_least("reconnect.backoff.max.ms", LONG, "1000", 0),
     _at_least("retry.backoff.ms", LONG, "100", 0),
