@@ -99,6 +99,21 @@ def loads(text: str, *, whole: bool = False) -> Any:
         return _decode(bare, whole)
 
 
+def read_exact(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
+    """Parses texts that are objects of no other members than these; None when it can't be proven that it is exact.
+
+    Members that are missing become null; whether there are any is for the caller to know.
+    """
+    try:
+        table = _read(pc.binary_join_element_wise(texts, _EMPTY, _LINE_END), pa.schema(list(wanted)), "error")
+    except _OddRowError:
+        return None
+    if table is None:
+        return None
+    columns = [_one_chunk(column) for column in table.columns]
+    return _dressed(wanted, pa.StructArray.from_arrays(columns, fields=list(wanted)))
+
+
 def normal_text(data: bytes) -> str | None:
     """Returns the text of one JSON value, of which nothing but the value is kept; None for null.
 

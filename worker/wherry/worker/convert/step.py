@@ -53,10 +53,17 @@ class StageFailure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stepped:
-    """A converted batch: pieces in order, each with the raw rows it came from, and the rows that failed."""
+    """A converted batch.
+
+    Attributes:
+        pieces: What became of it, in order, each with the raw rows it came from.
+        failures: The rows that failed.
+        filtered: How many rows were left out on purpose.
+    """
 
     pieces: tuple[tuple[Batch, Batch], ...]
     failures: tuple[StageFailure, ...] = ()
+    filtered: int = 0
 
 
 _KEY: Final = (Stage.KEY_CONVERTER, "key")

@@ -1,36 +1,5 @@
-"""Transforms between reader and writer: their Protocol, and the chain that applies them in order.
+"""Transforms between reader and writer, under the names and with the results of Kafka Connect's.
 
-A transform answers with a batch of fewer, equal or more rows, and keeps the marks true: a mark stands after the rows
-that the rows before it became. A filtered row moves the position all the same.
+`registry.chain_of` makes the chain of a connector, `step.Transforms` applies it to batches. A transform works on whole
+columns where there is a schema, and without one where `lift` can prove that columns say the same; otherwise row by row.
 """
-
-from __future__ import annotations
-
-import dataclasses
-from typing import Protocol
-
-from wherry.contract.batch import Batch
-
-
-class Transform(Protocol):
-    """Changes batches on their way."""
-
-    def apply(self, batch: Batch) -> Batch:
-        """Returns the batch that takes the place of `batch`.
-
-        Raises:
-            RecordRejectedError: One row can't be transformed.
-        """
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chain:
-    """Transforms in the order of the `transforms` key; an empty chain hands batches through untouched."""
-
-    transforms: tuple[Transform, ...] = ()
-
-    def apply(self, batch: Batch) -> Batch:
-        """Applies one after another."""
-        for transform in self.transforms:
-            batch = transform.apply(batch)
-        return batch

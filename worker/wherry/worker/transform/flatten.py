@@ -1,0 +1,86 @@
+"""Flatten: fields of nested structs and maps as fields of the outermost, named by their path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from wherry.contract.data import DataError
+from wherry.contract.java import in_map_order
+from wherry.worker.convert.schema import DEFAULT
+from wherry.worker.transform.base import OnSide, default_scalar, filled, rebuilt
+from wherry.worker.transform.failing import RowsFailedError
+from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+
+
+class Flatten(OnSide):
+    """See the module. Setting: delimiter. Lists stay; a map within a schema is refused."""
+
+    simple_name: ClassVar[str] = "Flatten"
+    purpose: ClassVar[str] = "flattening"
+
+    def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        super().__init__(config, is_key=is_key)
+        self._delimiter = config.get("delimiter", ".").strip()
+
+    def change_typed(self, side: Typed, rows: Rows) -> Side:
+        """See `OnSide.change_typed`."""
+        columns = self.structs(side)
+        if columns is None:
+            return side
+        fields: list[pa.Field] = []
+        arrays: list[pa.Array] = []
+        present = np.flatnonzero(~side.is_null()).tolist()
+        try:
+            self._collect(columns, "", side.field.nullable, fields, arrays)
+        except DataError as error:
+            raise RowsFailedError(dict.fromkeys(present, error)) from None
+        return rebuilt(side, Columns(tuple(fields), tuple(arrays), columns.present, columns.rows))
+
+    def change_loose(self, side: Loose, rows: Rows) -> Side:
+        """See `OnSide.change_loose`."""
+        if side.columns is not None:
+            return side
+        return Loose.of([None if found is None else self._flat(found) for found in self.maps(side)])
+
+    def _collect(
+        self, columns: Columns, prefix: str, optional: bool, fields: list[pa.Field], arrays: list[pa.Array]
+    ) -> None:
+        for field, array in zip(columns.fields, columns.arrays, strict=True):
+            name = f"{prefix}{self._delimiter}{field.name}" if prefix else field.name
+            if pa.types.is_map(field.type):
+                raise DataError(f"Flatten transformation does not support MAP for record with schemas (for field {name}).")
+            nullable = optional or field.nullable
+            if pa.types.is_struct(field.type):
+                self._collect(Columns.of(array), name, nullable, fields, arrays)
+                continue
+            fields.append(_renamed(field, name, nullable))
+            # Within a struct that is null nothing is filled in.
+            arrays.append(filled(field, array, columns, on=True))
+
+    def _flat(self, found: dict[str, Any]) -> dict[str, Any]:
+        pairs = list(self._pairs(found, "", found))
+        flat = dict(pairs)
+        if len(flat) < len(pairs):
+            # Of two that get the same name the later one stays, in the order of Java's maps.
+            flat |= dict(self._pairs(found, "", in_map_order(found)))
+        return flat
+
+    def _pairs(self, found: dict[str, Any], prefix: str, order: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        for key in order:
+            value = found[key]
+            name = f"{prefix}{self._delimiter}{key}" if prefix else key
+            if type(value) is dict:
+                yield from self._pairs(value, name, in_map_order(value) if order is not found else value)
+            else:
+                yield name, value
+
+
+def _renamed(field: pa.Field, name: str, nullable: bool) -> pa.Field:
+    metadata = field.metadata
+    if metadata and DEFAULT in metadata and default_scalar(field) is None:
+        metadata = {key: value for key, value in metadata.items() if key != DEFAULT}
+    return pa.field(name, field.type, nullable=nullable, metadata=metadata)

@@ -1,0 +1,143 @@
+"""JSON texts to Python values and back, as Kafka Connect's JsonConverter reads and writes them without schema.
+
+Whole numbers are 64 bits wide and wrap, fractions are doubles without negative zero, the last of equal names wins. Most
+texts go through orjson; those in which it could differ are found beforehand, or afterwards, and go one by one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wherry.contract.data import Float32, Instant
+from wherry.contract.java import float_text
+from wherry.contract.position import java_double
+from wherry.worker.convert.json_read import loads
+from wherry.worker.convert.json_write import json_string
+
+# Numbers that orjson may read otherwise: long ones, and negative zero.
+_ODD_NUMBER: Final = r"\d{19}|-0"
+# Numbers that orjson writes otherwise (beyond what Java prints without exponent), and its escapes of control characters.
+_ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0"
+_INT64_BITS: Final = 64
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+# A year that Python's own dates can't hold is written as a number of ms.
+_INSTANT_MAX: Final = 253_402_300_799_999
+_INSTANT_MIN: Final = -62_135_596_800_000
+
+
+def parse_objects(texts: pa.Array) -> tuple[list[Any], list[int]]:
+    """Parses texts.
+
+    Returns:
+        A value for each row, and the rows that hold no JSON.
+    """
+    rows = texts.to_pylist()
+    odd = pc.any(pc.match_substring_regex(texts, _ODD_NUMBER)).as_py()
+    if not odd:
+        try:
+            return [None if text is None else orjson.loads(text) for text in rows], []
+        except orjson.JSONDecodeError:
+            pass
+    values: list[Any] = []
+    bad: list[int] = []
+    for row, text in enumerate(rows):
+        try:
+            values.append(None if text is None else _parse(text))
+        except ValueError:
+            values.append(None)
+            bad.append(row)
+    return values, bad
+
+
+def write_objects(values: list[Any]) -> pa.Array:
+    """Writes values as texts; None is null."""
+    texts = pa.array([None if value is None else _text(value) for value in values], pa.string())
+    odd = pc.match_substring_regex(texts, _ODD_OUTPUT)
+    if not pc.any(odd).as_py():
+        return texts
+    flags = odd.to_pylist()
+    return pa.array(
+        [json_text(value) if flag else text for value, text, flag in zip(values, texts.to_pylist(), flags, strict=True)],
+        pa.string(),
+    )
+
+
+def json_text(value: Any) -> str:
+    """Writes one value, number by number."""
+    parts: list[str] = []
+    _write(value, parts)
+    return "".join(parts)
+
+
+def _parse(text: str) -> Any:
+    return _narrowed(loads(text)) if text else None
+
+
+def _narrowed(value: Any) -> Any:
+    """Gives numbers the width that Java's have."""
+    if isinstance(value, dict):
+        return {key: _narrowed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_narrowed(item) for item in value]
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, int) and not isinstance(value, bool):
+        value &= (1 << _INT64_BITS) - 1
+        return value - (1 << _INT64_BITS) if value >> (_INT64_BITS - 1) else value
+    return value
+
+
+def _text(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json_text(value)
+
+
+def _write(value: Any, parts: list[str]) -> None:
+    if isinstance(value, str):
+        parts.append(json_string(value) if value.isascii() or _encodable(value) else json.dumps(value))
+    elif value is None or isinstance(value, bool):
+        parts.append("null" if value is None else "true" if value else "false")
+    elif isinstance(value, Instant):
+        parts.append(instant_text(value))
+    elif isinstance(value, int):
+        parts.append(str(int(value)))
+    elif isinstance(value, Float32):
+        parts.append(float_text(value) if value - value == 0 else java_double(value))
+    elif isinstance(value, float):
+        parts.append(java_double(value))
+    elif isinstance(value, dict):
+        parts.append("{")
+        for place, (key, item) in enumerate(value.items()):
+            parts.append(f"{',' if place else ''}{json_string(key)}:")
+            _write(item, parts)
+        parts.append("}")
+    else:
+        parts.append("[")
+        for place, item in enumerate(value):
+            parts.append("," if place else "")
+            _write(item, parts)
+        parts.append("]")
+
+
+def instant_text(value: int) -> str:
+    """Writes a moment. NB: Kafka Connect fails here; its JSON has no form for a date without schema."""
+    if not _INSTANT_MIN <= value <= _INSTANT_MAX:
+        return str(int(value))
+    moment = _EPOCH + datetime.timedelta(milliseconds=int(value))
+    return f'"{moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"'
+
+
+def _encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""ReplaceField: leaves fields out, keeps only some, gives them other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from wherry.contract.errors import ConfigError
+from wherry.contract.java import in_map_order
+from wherry.worker.transform.base import OnSide, all_filled, rebuilt
+from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+
+
+class ReplaceField(OnSide):
+    """See the module. Settings: exclude, include, renames, replace.null.with.default."""
+
+    simple_name: ClassVar[str] = "ReplaceField"
+    purpose: ClassVar[str] = "field replacement"
+
+    def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        super().__init__(config, is_key=is_key)
+        self._exclude = frozenset(_items(config, "exclude"))
+        self._include = frozenset(_items(config, "include"))
+        self._renames: dict[str, str] = {}
+        for item in _items(config, "renames"):
+            parts = item.split(":")
+            if len(parts) != 2 or not parts[1]:
+                raise ConfigError(
+                    f"Invalid value [{config['renames']}] for configuration renames: Invalid rename mapping: {item}",
+                    key="renames",
+                )
+            self._renames[parts[0]] = parts[1]
+
+    def change_typed(self, side: Typed, rows: Rows) -> Side:
+        """See `OnSide.change_typed`."""
+        columns = self.structs(side)
+        if columns is None:
+            return side
+        return rebuilt(side, all_filled(self._renamed(columns), on=self.replace_null))
+
+    def change_loose(self, side: Loose, rows: Rows) -> Side:
+        """See `OnSide.change_loose`."""
+        columns = side.columns
+        if columns is not None:
+            renamed = self._renamed(columns)
+            names = [field.name for field in renamed.fields]
+            if names and len(set(names)) == len(names):
+                return Loose.lifted(renamed)
+        return Loose.of([None if found is None else self._changed(found) for found in self.maps(side)])
+
+    def _keeps(self, name: str) -> bool:
+        return name not in self._exclude and (not self._include or name in self._include)
+
+    def _renamed(self, columns: Columns) -> Columns:
+        kept = columns.select([place for place, field in enumerate(columns.fields) if self._keeps(field.name)])
+        for place, field in enumerate(kept.fields):
+            name = self._renames.get(field.name)
+            if name is not None:
+                kept = kept.put(place, field.with_name(name), kept.arrays[place])
+        return kept
+
+    def _changed(self, found: dict[str, Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
+        names = [name for name in found if self._keeps(name)]
+        targets = [self._renames.get(name, name) for name in names]
+        if len(set(targets)) < len(targets):
+            # The later one stays; Kafka Connect walks over its maps in their own order.
+            kept = set(names)
+            last = {self._renames.get(name, name): found[name] for name in in_map_order(found) if name in kept}
+            return {target: last[target] for target in targets}
+        for name, target in zip(names, targets, strict=True):
+            changed[target] = found[name]
+        return changed
+
+
+def _items(config: Mapping[str, str], key: str) -> list[str]:
+    """Reads a list. Blanks around commas go, those around colons stay."""
+    text = config.get(key, "").strip()
+    return [item.strip() for item in text.split(",")] if text else []

@@ -1,0 +1,149 @@
+"""The transforming step of a pipeline: a chain over batches, with failures told by row, and marks kept true.
+
+Each transform gets the rows it is for. Where a predicate parts a batch, both parts are put together again in their
+order afterwards: as one batch where they still have the same schema, otherwise as runs. A row that is dropped moves the
+position all the same: a mark stands after what became of the rows before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from wherry.contract.batch import TOPIC, Batch, Mark, concat, mark_only
+from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
+from wherry.worker.transform.failing import RowsFailedError
+from wherry.worker.transform.registry import Link
+from wherry.worker.transform.rows import Positions, Rows, batch_of, rows_of
+
+# Rows that fail are cut out and the others tried again; so often, before the rest goes row by row.
+TRIES_MAX: Final = 20
+_JSON_CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+
+class Transforms:
+    """A step that applies a chain.
+
+    Args:
+        links: The transforms, in order.
+    """
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        self._links = tuple(links)
+
+    def apply(self, batch: Batch, raw: Batch) -> Stepped:
+        """See `Step.apply`."""
+        if not batch.num_rows:
+            return Stepped(((batch, raw),))
+        failures: dict[int, StageFailure] = {}
+        parts = [rows_of(batch)]
+        for link in self._links:
+            parts = [
+                after for part in parts if len(part) for after in self._apply(link, part, raw, failures) if len(after)
+            ]
+        told = tuple(failures[row] for row in sorted(failures))
+        kept = len(np.unique(np.concatenate([part.index for part in parts]))) if parts else 0
+        written = [(part.index, batch_of(part)) for part in parts]
+        return Stepped(_pieces(written, batch, raw), told, filtered=batch.num_rows - kept - len(told))
+
+    def _apply(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> list[Rows]:
+        mask = link.mask(rows)
+        if mask is None or mask.all():
+            return [self._transform(link, rows, raw, failures)]
+        if not mask.any():
+            return [rows]
+        changed = self._transform(link, rows.take(np.flatnonzero(mask)), raw, failures)
+        return [changed, rows.take(np.flatnonzero(~mask))]
+
+    def _transform(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> Rows:
+        for _ in range(TRIES_MAX):
+            if not len(rows):
+                return rows
+            try:
+                return link.transform.apply(rows)
+            except RowsFailedError as failed:
+                rows = self._cut(link, rows, failed, raw, failures)
+        raise AssertionError(f"{link.transform.class_name} finds other rows at fault each time")
+
+    def _cut(
+        self, link: Link, rows: Rows, failed: RowsFailedError, raw: Batch, failures: dict[int, StageFailure]
+    ) -> Rows:
+        stage = Stage.VALUE_CONVERTER if failed.converter else Stage.TRANSFORMATION
+        executing = _JSON_CONVERTER if failed.converter else link.transform.class_name
+        for place, error in failed.failures.items():
+            row = int(rows.index[place])
+            failures.setdefault(row, StageFailure(raw, row, stage, executing, error))
+        kept = np.ones(len(rows), np.bool_)
+        kept[list(failed.failures)] = False
+        return rows.take(np.flatnonzero(kept))
+
+
+def _pieces(parts: list[tuple[Positions, Batch]], batch: Batch, raw: Batch) -> tuple[tuple[Batch, Batch], ...]:
+    """Puts the parts in order, with the raw rows each row came from and the marks."""
+    if not parts:
+        return ((mark_only(*(mark.position for mark in batch.marks)), raw.slice(0, 0)),) if batch.marks else ()
+    index, runs = _in_order(parts)
+    pieces: list[tuple[Batch, Batch]] = []
+    start = 0
+    for run in runs:
+        rows = index[start : start + run.num_rows]
+        whole = len(rows) == raw.num_rows and bool((rows == np.arange(raw.num_rows)).all())
+        origin = raw if whole else keep_rows(raw, rows.tolist())
+        pieces.append((run.with_marks(*_marks(batch, index, start, run.num_rows, len(pieces) == len(runs) - 1)), origin))
+        start += run.num_rows
+    return tuple(pieces)
+
+
+def _marks(batch: Batch, index: Positions, start: int, count: int, last: bool) -> list[Mark]:
+    """Returns the marks that stand within a run or at its end."""
+    marks = []
+    for mark in batch.marks:
+        place = int(np.searchsorted(index, mark.row_count, side="left"))
+        first = start == 0 and place == 0
+        if first or start < place <= start + count or (last and place > start + count):
+            marks.append(Mark(min(place - start, count), mark.position))
+    return marks
+
+
+def _in_order(parts: list[tuple[Positions, Batch]]) -> tuple[Positions, list[Batch]]:
+    """Returns the rows' origins in order, and the batches that hold them: one for each run of one schema."""
+    if len(parts) == 1:
+        return parts[0][0], [parts[0][1]]
+    origins = np.concatenate([index for index, _ in parts])
+    order = np.argsort(origins, kind="stable")
+    batches = [_with_topic(batch) for _, batch in parts]
+    schema = batches[0].records.schema
+    if all(batch.records.schema.equals(schema, check_metadata=True) for batch in batches):
+        joined = concat(batches)
+        return origins[order], [keep_rows(joined, order.tolist())]
+    part_of = np.concatenate([np.full(len(index), number) for number, (index, _) in enumerate(parts)])[order]
+    edges = (np.flatnonzero(part_of[1:] != part_of[:-1]) + 1).tolist()
+    taken = [0] * len(parts)
+    runs = []
+    for start, end in zip([0, *edges], [*edges, len(part_of)], strict=True):
+        number = int(part_of[start])
+        runs.append(batches[number].slice(taken[number], end - start))
+        taken[number] += end - start
+    return origins[order], runs
+
+
+def _with_topic(batch: Batch) -> Batch:
+    """Makes columns in the same order of all parts; a constant topic may differ between them."""
+    names = ("value", "key", "headers", "timestamp", TOPIC, "partition", "offset")
+    if batch.constants.topic is not None:
+        batch = batch.with_columns(topic=batch.column(TOPIC)).with_constants(
+            dataclasses.replace(batch.constants, topic=None)
+        )
+    if batch.constants.first_offset is not None:
+        batch = batch.with_columns(offset=batch.column("offset"))
+    schema = batch.records.schema
+    present = [name for name in names if name in schema.names]
+    records = pa.RecordBatch.from_arrays(
+        [batch.records.column(schema.get_field_index(name)) for name in present],
+        schema=pa.schema([schema.field(name) for name in present]),
+    )
+    return dataclasses.replace(batch, records=records)
