@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
-from wherry.worker.convert.schema import DEFAULT
+from wherry.contract.schema import DEFAULT
 from wherry.worker.transform.base import OnSide, all_filled, names_of, rebuilt
 from wherry.worker.transform.casting import CastError, cast_array, cast_value, check_loose
 from wherry.worker.transform.failing import Failures

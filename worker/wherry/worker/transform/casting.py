@@ -8,6 +8,7 @@ print in the text form of Connect's `Values`.
 from __future__ import annotations
 
 import base64
+import math
 import re
 from decimal import Decimal
 from typing import Any, Final
@@ -20,7 +21,7 @@ from wherry.contract import values
 from wherry.contract.data import DAY_MS, DataError, Float32, Instant
 from wherry.contract.java import double_text, float_text, to_float32
 from wherry.worker.transform.failing import Failures
-from wherry.worker.transform.javaclass import Int8, Int16, Int32, class_of
+from wherry.worker.transform.javaclass import Int8, Int16, Int32, NonFinite, class_of
 
 SUPPORTED: Final = "[INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING, BYTES]"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
@@ -102,7 +103,10 @@ def cast_value(value: Any, target: pa.DataType) -> Any:
         return _BOXES[target](_integer(value, target))
     if pa.types.is_floating(target):
         number = _floating(value, target)
-        return Float32(to_float32(number)) if target == pa.float32() else float(number)
+        if target == pa.float32():
+            return Float32(to_float32(number))
+        double = float(number)
+        return double if math.isfinite(double) else NonFinite(double)
     if pa.types.is_boolean(target):
         if isinstance(value, str):
             return value.lower() == "true"

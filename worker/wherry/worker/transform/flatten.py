@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wherry.contract.data import DataError
 from wherry.contract.java import in_map_order
-from wherry.worker.convert.schema import DEFAULT
+from wherry.contract.schema import DEFAULT
 from wherry.worker.transform.base import OnSide, default_scalar, filled, rebuilt
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed

@@ -30,6 +30,12 @@ class Int32(int):
     __slots__ = ()
 
 
+class NonFinite(float):
+    """A double that is no number or infinite, which JSON can't say as a number."""
+
+    __slots__ = ()
+
+
 _BY_TYPE: Final[Mapping[type, str]] = {
     str: "java.lang.String",
     bool: "java.lang.Boolean",
@@ -38,6 +44,7 @@ _BY_TYPE: Final[Mapping[type, str]] = {
     Int16: "java.lang.Short",
     Int32: "java.lang.Integer",
     float: "java.lang.Double",
+    NonFinite: "java.lang.Double",
     Float32: "java.lang.Float",
     Instant: "java.util.Date",
     datetime.datetime: "java.util.Date",

@@ -137,7 +137,10 @@ class MaskField(OnSide):
 
     def _scaled(self, data_type: pa.DataType) -> Decimal:
         # NB: Kafka Connect keeps the number's own scale, which no converter can write if it isn't the schema's.
-        number = self._number()
+        try:
+            number = self._number()
+        except DataError:
+            raise DataError(f"Unable to convert {self._replacement} (class java.lang.String) to number") from None
         try:
             return number.quantize(Decimal(1).scaleb(-data_type.scale))
         except InvalidOperation:

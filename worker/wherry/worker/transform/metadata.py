@@ -9,7 +9,7 @@ import numpy as np
 
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
-from wherry.worker.convert.schema import NAME, VERSION
+from wherry.contract.schema import NAME, VERSION
 from wherry.worker.transform.base import OnSide, all_filled
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed

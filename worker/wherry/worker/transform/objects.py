@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,7 @@ from wherry.contract.java import float_text
 from wherry.contract.position import java_double
 from wherry.worker.convert.json_read import loads
 from wherry.worker.convert.json_write import json_string
+from wherry.worker.transform.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
 _ODD_NUMBER: Final = r"\d{19}|-0"
@@ -86,7 +88,7 @@ def _narrowed(value: Any) -> Any:
     if isinstance(value, list):
         return [_narrowed(item) for item in value]
     if isinstance(value, float):
-        return value + 0.0
+        return value + 0.0 if math.isfinite(value) else NonFinite(value)
     if isinstance(value, int) and not isinstance(value, bool):
         value &= (1 << _INT64_BITS) - 1
         return value - (1 << _INT64_BITS) if value >> (_INT64_BITS - 1) else value

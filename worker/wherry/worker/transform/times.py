@@ -11,7 +11,7 @@ import pyarrow as pa
 from wherry.contract.batch import TIMESTAMP_TYPE
 from wherry.contract.data import DAY_MS, DataError, Instant
 from wherry.contract.errors import ConfigError
-from wherry.worker.convert.schema import NAME
+from wherry.contract.schema import NAME
 from wherry.worker.transform.base import OnSide, all_filled, rebuilt, required
 from wherry.worker.transform.dateformat import DateFormat, PatternError
 from wherry.worker.transform.failing import Failures, MissingError, UnknownTypeError
@@ -229,7 +229,7 @@ def _format(text: str, *, needed: bool) -> DateFormat | None:
 
 
 def _schema_name(field: pa.Field) -> str:
-    from wherry.worker.convert.schema import schema_of
+    from wherry.contract.schema import schema_of
 
     name = str(schema_of(field)["type"]).upper()
     name = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64"}.get(name, name)
