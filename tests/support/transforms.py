@@ -13,11 +13,13 @@ import pyarrow as pa
 from wherry.contract.batch import HEADERS_TYPE, JSON_TYPE, TIMESTAMP_TYPE, Batch, Constants
 from wherry.contract.schema import field_of
 from wherry.worker.convert.json import JsonConverter
+from wherry.worker.convert.registry import converters_of
 from wherry.worker.transform.registry import chain_of
 from wherry.worker.transform.step import Transforms
 
 FOLDER = Path(__file__).resolve().parents[1] / "cases/transforms"
 PLAIN = {"replace.null.with.default": "false"}
+HEADERS = converters_of({"header.converter": "SimpleHeaderConverter"}, {}).headers
 READER, WRITER = JsonConverter(PLAIN, is_key=False), JsonConverter(PLAIN, is_key=False)
 
 
@@ -93,9 +95,7 @@ def batch_of(record: Mapping[str, Any], rows: int) -> Batch:
         times = pa.array([record["timestamp"]] * rows, TIMESTAMP_TYPE)
         columns["timestamp"] = (pa.field("timestamp", TIMESTAMP_TYPE), times)
     if record.get("headers"):
-        pairs = [
-            {"name": name, "value": None if text == "null" else text.encode()} for name, text in record["headers"]
-        ]
+        pairs = [{"name": name, "value": None if text == "null" else text.encode()} for name, text in record["headers"]]
         columns["headers"] = (pa.field("headers", HEADERS_TYPE), pa.array([pairs] * rows, HEADERS_TYPE))
     if not is_source:
         columns["offset"] = (pa.field("offset", pa.int64()), pa.array([record.get("offset", 0)] * rows, pa.int64()))
@@ -156,8 +156,10 @@ def _answer(batch: Batch, row: int, topic: str) -> dict[str, Any]:
     if batch.column("topic")[row].as_py() != topic:
         answer["topic"] = batch.column("topic")[row].as_py()
     if batch.headers is not None:
-        pairs = batch.headers[row].as_py()
-        answer["headers"] = [[pair["name"], None if pair["value"] is None else pair["value"].decode()] for pair in pairs]
+        pairs = HEADERS.written("t", batch.headers).runs[0].column[row].as_py()
+        answer["headers"] = [
+            [pair["name"], None if pair["value"] is None else pair["value"].decode()] for pair in pairs
+        ]
     return answer
 
 

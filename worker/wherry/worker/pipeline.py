@@ -48,6 +48,8 @@ from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment
 from wherry.worker.tolerance import ErrorRules, Giving, Tolerance
+from wherry.worker.transform.registry import chain_of
+from wherry.worker.transform.step import Transforms
 
 logger: Final = logging.getLogger("wherry.worker.pipeline")
 
@@ -235,13 +237,15 @@ class _Builder:
         return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
 
     def _steps(self) -> tuple[Step, ...]:
+        links = () if self._kind is PipelineKind.MIRROR else chain_of(self._config, is_sink=self._sink)
+        transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
         if self._kind is PipelineKind.SOURCE:
-            return (FromConnect(converters_of(self._config, self._worker)),)
+            return (*transforms, FromConnect(converters_of(self._config, self._worker)))
         if self._kind is not PipelineKind.SINK:
-            return ()
+            return transforms
         check = self._rules.tolerate or self._rules.keeps_rows
         converters = converters_of(self._config, self._worker, check_json=check)
-        steps: tuple[Step, ...] = (ToConnect(converters), WriteHeaders(converters))
+        steps: tuple[Step, ...] = (ToConnect(converters), *transforms, WriteHeaders(converters))
         spec = self._specs[Role.SINK]
         if spec.typed:
             client = self._client(Role.SINK)

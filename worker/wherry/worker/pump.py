@@ -219,6 +219,7 @@ class _Pump:
                 stepped = self._retrying.apply(step, piece, raw, self._counts)
                 failures += stepped.failures
                 following += stepped.pieces
+                self._counts.records_filtered += stepped.filtered
             pieces = following
         if failures:
             self._give_up(failures)

@@ -1,7 +1,7 @@
-"""Java's regular expressions on top of Python's: translation, and replacements with `$1`.
+r"""Java's regular expressions on top of Python's: translation, and replacements with `$1`.
 
-Most of both languages is the same. What Java writes otherwise is rewritten: names of groups, `\\Q…\\E`, POSIX classes,
-unions and intersections in brackets, `\\h`, `\\R`, `\\z`. What has no counterpart is refused in a sentence and never
+Most of both languages is the same. What Java writes otherwise is rewritten: names of groups, `\Q…\E`, POSIX classes,
+unions and intersections in brackets, `\h`, `\R`, `\z`. What has no counterpart is refused in a sentence and never
 guessed at. Pure.
 """
 
@@ -255,7 +255,9 @@ class _Translator:
                 return self._intersection("".join(parts), negated=negated)
             else:
                 parts.append(f"\\{sign}" if sign in "|~&]" else sign)
-        raise RegexError(f"Unclosed character class near index {len(self._pattern) - 1}\n{self._pattern}" if opening >= 0 else "")
+        raise RegexError(
+            f"Unclosed character class near index {len(self._pattern) - 1}\n{self._pattern}" if opening >= 0 else ""
+        )
 
     def _intersection(self, left: str, *, negated: bool) -> str:
         """`[left&&right]` as a look-ahead; right is what comes up to the closing bracket."""
@@ -287,7 +289,7 @@ def _java_words(pattern: str, error: Exception) -> str:
         return f"Unclosed group near index {len(pattern)}\n{pattern}"
     if "unbalanced parenthesis" in text:
         place = getattr(error, "pos", 0) or 0
-        return f"Unmatched closing ')'" + (f" near index {place - 1}" if place else "") + f"\n{pattern}"
+        return "Unmatched closing ')'" + (f" near index {place - 1}" if place else "") + f"\n{pattern}"
     if "nothing to repeat" in text or "multiple repeat" in text:
         place = getattr(error, "pos", 0) or 0
         sign = pattern[place] if place < len(pattern) else pattern[-1]

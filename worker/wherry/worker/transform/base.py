@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
-from wherry.worker.convert.json_rows import connect_value
 from wherry.contract.schema import DEFAULT, default_of
+from wherry.worker.convert.json_rows import connect_value
 from wherry.worker.transform.failing import Failures, SchemaBuildError
 from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed

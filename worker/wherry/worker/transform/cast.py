@@ -68,7 +68,7 @@ class Cast(OnSide):
         if columns is not None:
             return Loose.lifted(self._cast(columns, add=True))
         failures = Failures()
-        changed = []
+        changed: list[Any] = []
         for row, value in enumerate(self.maps(side)):
             if value is None:
                 changed.append(value)

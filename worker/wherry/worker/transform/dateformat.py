@@ -1,7 +1,7 @@
 """Java's `SimpleDateFormat`, in English and UTC: patterns to format and to parse moments with.
 
 Parsing is as lenient as Java's: numbers may be longer or out of range and roll over, blanks may stand before a field,
-what follows the last field is ignored. Dates before 1582-10-15 count by the Julian calendar, as Java's do. When parsing,
+what follows the last field is ignored. Dates before 1582-10-15 count by the Julian calendar, as Java's do. In texts,
 weeks of a month (`W`, `F`) are read and passed over.
 """
 
@@ -111,9 +111,7 @@ class DateFormat:
         if letter in "yY" and count <= 2 and len(match[0]) == 2 and match[0].isdecimal():
             start = self._century_start
             value += start // 100 * 100 + (100 if value < start % 100 else 0)
-        elif letter == "k" and value == 24:
-            value = 0
-        elif letter == "h" and value == 12:
+        elif (letter == "k" and value == 24) or (letter == "h" and value == 12):
             value = 0
         found.put(letter, value)
         return match.end()

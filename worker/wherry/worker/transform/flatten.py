@@ -52,7 +52,9 @@ class Flatten(OnSide):
         for field, array in zip(columns.fields, columns.arrays, strict=True):
             name = f"{prefix}{self._delimiter}{field.name}" if prefix else field.name
             if pa.types.is_map(field.type):
-                raise DataError(f"Flatten transformation does not support MAP for record with schemas (for field {name}).")
+                raise DataError(
+                    f"Flatten transformation does not support MAP for record with schemas (for field {name})."
+                )
             nullable = optional or field.nullable
             if pa.types.is_struct(field.type):
                 self._collect(Columns.of(array), name, nullable, fields, arrays)

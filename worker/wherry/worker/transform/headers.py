@@ -1,26 +1,26 @@
-"""DropHeaders, InsertHeader and HeaderFrom. Headers are bytes here: the text form that Connect's `Values` writes."""
+"""DropHeaders, InsertHeader and HeaderFrom. What they add has Connect's types; the header converter writes it."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from wherry.contract import values
-from wherry.contract.batch import HEADERS_TYPE, Batch
-from wherry.contract.data import DataError, Float32, Instant
+from wherry.contract import headers, values
+from wherry.contract.batch import Batch
+from wherry.contract.data import Float32, Instant
+from wherry.contract.data import Typed as TypedValue
 from wherry.contract.errors import ConfigError
-from wherry.worker.transform.base import PACKAGE, OnSide, filled, names_of, rebuilt, required
+from wherry.contract.schema import from_field
+from wherry.worker.transform.base import PACKAGE, OnSide, all_filled, filled, names_of, rebuilt, required
 from wherry.worker.transform.failing import MissingError, RowsFailedError
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
-# Headers of one row: name and bytes.
-Pairs = Sequence[tuple[str, bytes | None]]
 _NO_FIELD: Final = (
     'Cannot invoke "org.apache.kafka.connect.data.Field.schema()" because the return value of '
     '"org.apache.kafka.connect.data.Schema.field(String)" is null'
@@ -37,10 +37,11 @@ class DropHeaders:
 
     def apply(self, rows: Rows) -> Rows:
         """See `Transform.apply`."""
-        if rows.rest.headers is None:
+        column = rows.rest.headers
+        if column is None:
             return rows
-        kept = [[pair for pair in pairs if pair[0] not in self._names] for pairs in header_pairs(rows.rest)]
-        return replace(rows, rest=with_headers(rows.rest, kept))
+        kept = headers.keep(column, lambda name: name not in self._names)
+        return rows if kept is column else replace(rows, rest=_with_headers(rows.rest, kept))
 
 
 class InsertHeader:
@@ -50,13 +51,12 @@ class InsertHeader:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._name = required(config, "header")
-        found = values.parse(required(config, "value.literal"))
-        text = values.format(found.value, found.schema)
-        self._value = None if text is None else text.encode()
+        self._entry = headers.entry(self._name, values.parse(required(config, "value.literal")))
 
     def apply(self, rows: Rows) -> Rows:
         """See `Transform.apply`."""
-        return replace(rows, rest=append_headers(rows.rest, [[(self._name, self._value)]] * len(rows)))
+        column = headers.append(rows.rest.headers, [[self._entry]] * len(rows))
+        return replace(rows, rest=_with_headers(rows.rest, column))
 
 
 class HeaderFrom(OnSide):
@@ -82,70 +82,54 @@ class HeaderFrom(OnSide):
         """See `Transform.apply`."""
         side = rows.side(self.is_key)
         changed, columns = self._typed(side) if isinstance(side, Typed) else self._loose(side)
-        added = [list(zip(self._headers, row, strict=True)) for row in zip(*columns, strict=True)]
-        changed_rows = rows.with_side(self.is_key, changed)
-        return replace(changed_rows, rest=append_headers(rows.rest, added))
+        added = [
+            [headers.entry(name, value) for name, value in zip(self._headers, row, strict=True)]
+            for row in zip(*columns, strict=True)
+        ]
+        column = headers.append(rows.rest.headers, added)
+        return replace(rows.with_side(self.is_key, changed), rest=_with_headers(rows.rest, column))
 
-    def _typed(self, side: Typed) -> tuple[Side, list[list[bytes | None]]]:
+    def _typed(self, side: Typed) -> tuple[Side, list[list[TypedValue]]]:
         columns = self.structs(side, null_passes=False)
         assert columns is not None
-        found: list[list[bytes | None]] = []
+        found: list[list[TypedValue]] = []
         for name in self._fields:
             place = columns.place(name)
             if place < 0:
                 raise RowsFailedError(dict.fromkeys(range(columns.rows), MissingError(_NO_FIELD)))
             field = columns.fields[place]
             array = filled(field, columns.arrays[place], columns, on=self.replace_null)
-            found.append([_bytes(_plain(value, field.type)) for value in array.to_pylist()])
+            schema = from_field(field)
+            found.append([TypedValue(schema, _plain(value, field.type)) for value in array.to_pylist()])
         if self._operation == "copy":
             return side, found
         kept = [place for place, field in enumerate(columns.fields) if field.name not in self._fields]
-        return rebuilt(side, _filled(columns.select(kept), on=self.replace_null)), found
+        return rebuilt(side, all_filled(columns.select(kept), on=self.replace_null)), found
 
-    def _loose(self, side: Loose) -> tuple[Side, list[list[bytes | None]]]:
+    def _loose(self, side: Loose) -> tuple[Side, list[list[TypedValue]]]:
         maps = self.maps(side, null_passes=False)
-        found = [[_bytes((value or {}).get(name)) for value in maps] for name in self._fields]
+        found = [[TypedValue(None, (value or {}).get(name)) for value in maps] for name in self._fields]
         if self._operation == "copy":
             return side, found
         gone = set(self._fields)
-        return Loose.of([{key: item for key, item in (value or {}).items() if key not in gone} for value in maps]), found
-
-
-def header_pairs(batch: Batch) -> list[list[tuple[str, bytes | None]]]:
-    """Returns the headers of each row."""
-    headers = batch.headers
-    if headers is None:
-        return [[] for _ in range(batch.num_rows)]
-    return [[(pair["name"], pair["value"]) for pair in pairs or ()] for pairs in headers.to_pylist()]
-
-
-def with_headers(batch: Batch, rows: Sequence[Pairs]) -> Batch:
-    """Returns the batch with other headers; without any there is no column."""
-    if not any(rows):
-        return batch.with_columns(headers=None)
-    column = pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
-    return batch.with_columns(headers=column)
-
-
-def append_headers(batch: Batch, added: Sequence[Pairs]) -> Batch:
-    """Returns the batch with headers after those each row has."""
-    return with_headers(batch, [[*own, *more] for own, more in zip(header_pairs(batch), added, strict=True)])
+        return Loose.of(
+            [{key: item for key, item in (value or {}).items() if key not in gone} for value in maps]
+        ), found
 
 
 def has_header(batch: Batch, name: str) -> Any:
     """Says which rows have a header of a name."""
-    headers = batch.headers
-    if headers is None:
-        return np.zeros(batch.num_rows, np.bool_)
-    return np.fromiter(
-        (any(pair["name"] == name for pair in pairs or ()) for pairs in headers.to_pylist()), np.bool_, batch.num_rows
-    )
+    column = batch.headers
+    found = np.zeros(batch.num_rows, np.bool_)
+    if column is not None:
+        named = pc.equal(pc.list_flatten(column).field("name"), name)
+        found[np.asarray(headers.rows_of_headers(column).filter(named))] = True
+    return found
 
 
-def _filled(columns: Columns, *, on: bool) -> Columns:
-    from wherry.worker.transform.base import all_filled
-
-    return all_filled(columns, on=on)
+def _with_headers(batch: Batch, column: pa.Array) -> Batch:
+    """Returns the batch with other headers; without any there is no column."""
+    return batch.with_columns(headers=column if len(pc.list_flatten(column)) else None)
 
 
 def _plain(value: Any, data_type: pa.DataType) -> Any:
@@ -163,11 +147,3 @@ def _plain(value: Any, data_type: pa.DataType) -> Any:
     if pa.types.is_map(data_type):
         return {_plain(key, data_type.key_type): _plain(item, data_type.item_type) for key, item in value}
     return value
-
-
-def _bytes(value: Any) -> bytes | None:
-    try:
-        text = values.format(value)
-    except DataError:
-        text = str(value if not isinstance(value, Decimal) else format(value, "f"))
-    return None if text is None else text.encode()

@@ -1,4 +1,4 @@
-"""Names of the Java classes that stand for our values, as Kafka Connect's messages print them, and narrowed integers."""
+"""Names of the Java classes that stand for our values, as Kafka Connect's messages print them, and narrow integers."""
 
 from __future__ import annotations
 

@@ -108,4 +108,3 @@ def _exact(texts: pa.Array, name: str, column: pa.Array) -> bool:
     doubtful = texts.filter(pc.fill_null(whole, False))
     number = f'"{re.escape(name)}"\\s*:\\s*-?\\d+\\s*[,}}]'
     return not pc.any(pc.match_substring_regex(doubtful, number)).as_py()
-

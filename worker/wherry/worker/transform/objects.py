@@ -24,7 +24,7 @@ from wherry.worker.transform.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
 _ODD_NUMBER: Final = r"\d{19}|-0"
-# Numbers that orjson writes otherwise (beyond what Java prints without exponent), and its escapes of control characters.
+# Numbers that orjson writes otherwise (beyond what Java prints without exponent), and escapes of control characters.
 _ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0"
 _INT64_BITS: Final = 64
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -65,7 +65,10 @@ def write_objects(values: list[Any]) -> pa.Array:
         return texts
     flags = odd.to_pylist()
     return pa.array(
-        [json_text(value) if flag else text for value, text, flag in zip(values, texts.to_pylist(), flags, strict=True)],
+        [
+            json_text(value) if flag else text
+            for value, text, flag in zip(values, texts.to_pylist(), flags, strict=True)
+        ],
         pa.string(),
     )
 

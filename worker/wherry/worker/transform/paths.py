@@ -45,7 +45,9 @@ class Path:
                 )
         return value.get(self.steps[-1])
 
-    def column(self, columns: Columns, *, replace_null: bool, unknown: str = "Unknown field: {}") -> tuple[pa.Field, pa.Array]:
+    def column(
+        self, columns: Columns, *, replace_null: bool, unknown: str = "Unknown field: {}"
+    ) -> tuple[pa.Field, pa.Array]:
         """Returns the field and its column.
 
         Raises:

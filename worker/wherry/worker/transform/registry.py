@@ -97,7 +97,7 @@ def _link(alias: str, config: Mapping[str, str], predicates: Mapping[str, Predic
     name = own.get("predicate", "").strip()
     if name and name not in predicates:
         raise ConfigError(
-            f"{prefix}predicate is {name}, which is none of the predicates: {', '.join(predicates) or 'there are none'}.",
+            f"{prefix}predicate is {name}, which is none of the predicates ({', '.join(predicates) or 'none'}).",
             key=f"{prefix}predicate",
         )
     negate = _in(prefix, lambda: boolean(own, "negate", default=False))

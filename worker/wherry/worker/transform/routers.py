@@ -68,7 +68,9 @@ class TimestampRouter:
         """See `Transform.apply`."""
         times = rows.rest.timestamp
         failures = Failures()
-        moments = [None] * len(rows) if times is None else times.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        moments = (
+            [None] * len(rows) if times is None else times.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        )
         for row, moment in enumerate(moments):
             if moment is None:
                 failures.add(row, DataError("Timestamp missing on record."))
@@ -83,7 +85,9 @@ class TimestampRouter:
             name = known.get((topic, moment))
             if name is None:
                 assert self._format is not None
-                name = self._topic_format.replace("${topic}", topic).replace("${timestamp}", self._format.format(moment))
+                name = self._topic_format.replace("${topic}", topic).replace(
+                    "${timestamp}", self._format.format(moment)
+                )
                 known[topic, moment] = name
             routed.append(name)
         return _routed(rows, routed)

@@ -93,7 +93,9 @@ def _pieces(parts: list[tuple[Positions, Batch]], batch: Batch, raw: Batch) -> t
         rows = index[start : start + run.num_rows]
         whole = len(rows) == raw.num_rows and bool((rows == np.arange(raw.num_rows)).all())
         origin = raw if whole else keep_rows(raw, rows.tolist())
-        pieces.append((run.with_marks(*_marks(batch, index, start, run.num_rows, len(pieces) == len(runs) - 1)), origin))
+        pieces.append(
+            (run.with_marks(*_marks(batch, index, start, run.num_rows, len(pieces) == len(runs) - 1)), origin)
+        )
         start += run.num_rows
     return tuple(pieces)
 

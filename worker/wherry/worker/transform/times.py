@@ -45,10 +45,14 @@ class TimestampConverter(OnSide):
         self._target = required(config, "target.type")
         self._field = config.get("field", "").strip()
         self._precision = config.get("unix.precision", "milliseconds").strip()
-        for key, value, allowed in (("target.type", self._target, TARGETS), ("unix.precision", self._precision, PRECISIONS)):
+        for key, value, allowed in (
+            ("target.type", self._target, TARGETS),
+            ("unix.precision", self._precision, PRECISIONS),
+        ):
             if value not in allowed:
                 raise ConfigError(
-                    f"Invalid value {value} for configuration {key}: String must be one of: {', '.join(allowed)}", key=key
+                    f"Invalid value {value} for configuration {key}: String must be one of: {', '.join(allowed)}",
+                    key=key,
                 )
         self._format = _format(config.get("format", "").strip(), needed=self._target == "string")
 
@@ -127,9 +131,7 @@ class TimestampConverter(OnSide):
             return Instant(moment - moment % DAY_MS)
         return Instant(moment % DAY_MS if self._target == "Time" else moment)
 
-    def _array(
-        self, array: pa.Array, field: pa.Field, failures: Failures, columns: Columns | None = None
-    ) -> pa.Array:
+    def _array(self, array: pa.Array, field: pa.Field, failures: Failures, columns: Columns | None = None) -> pa.Array:
         moments = self._moments(array, field, failures, columns)
         found = np.asarray(moments.fill_null(0))
         mask = np.asarray(moments.is_null()) if moments.null_count else None
@@ -165,8 +167,12 @@ class TimestampConverter(OnSide):
             return pa.array([None if n is None else self._from_unix(n) for n in array.to_pylist()], pa.int64())
         if pa.types.is_string(source):
             return self._parsed_array(array, failures)
-        error = UnknownTypeError(f"Schema Schema{{{_schema_name(field)}}} does not correspond to a known timestamp type format")
-        present = np.ones(len(array), np.bool_) if columns is None or columns.present is None else np.asarray(columns.present)
+        error = UnknownTypeError(
+            f"Schema Schema{{{_schema_name(field)}}} does not correspond to a known timestamp type format"
+        )
+        present = (
+            np.ones(len(array), np.bool_) if columns is None or columns.present is None else np.asarray(columns.present)
+        )
         for row in np.flatnonzero(present).tolist():
             failures.add(row, error)
         return pa.nulls(len(array), pa.int64())
@@ -222,8 +228,8 @@ def _format(text: str, *, needed: bool) -> DateFormat | None:
         return DateFormat(text)
     except PatternError as error:
         raise ConfigError(
-            f"Invalid value java.lang.IllegalArgumentException: {error} for configuration TimestampConverter requires a "
-            f"SimpleDateFormat-compatible pattern for string timestamps: {text}",
+            f"Invalid value java.lang.IllegalArgumentException: {error} for configuration TimestampConverter requires "
+            f"a SimpleDateFormat-compatible pattern for string timestamps: {text}",
             key="format",
         ) from None
 
