@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from wherry.contract.client import Validation
-from wherry.contract.description import Role
+from wherry.contract.description import ClassDescription, Role, SinkClass
 from wherry.contract.errors import ConfigError, WherryError
 from wherry.contract.manifest import Manifest
 from wherry.coordinator.api import (
@@ -27,7 +27,7 @@ from wherry.coordinator.api import (
     NotFoundError,
     PluginInfo,
 )
-from wherry.coordinator.config import connector, converters, delivery
+from wherry.coordinator.config import connector, converters, delivery, direct
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
@@ -179,17 +179,41 @@ class Catalog:
         offered: dict[str, Sequence[str]] = {}
         sink_class = description.sink_class
         if self._prober is not None:
-            shown, secrets = description.config.split_secrets(values)
+            shown, secrets = description.config.split_secrets(direct.source_config(values))
             validation = self._ask(plugin, shown, secrets)
             offered = {finding.name: finding.recommended_values for finding in validation.findings}
             found.update(validation.errors)
             sink_class = validation.sink_class or sink_class
-        found.update(delivery.problems(values, plugin.role, sink_class))
+        role = plugin.role
+        if direct.is_direct(values):
+            sink_class = direct.delivery_class(description, self._check_sink(values, description, found))
+            role = Role.SINK if description.role is Role.SOURCE else role
+        found.update(delivery.problems(values, role, sink_class))
         if found or offered:
             infos = connector.validate(
                 full, description, version=version, rules=self._rules, found=found, recommended=offered
             )
         return _with_placeholders(infos, resolved)
+
+    def _check_sink(
+        self, values: Mapping[str, str], source: ClassDescription, found: dict[str, Sequence[str]]
+    ) -> SinkClass | None:
+        """Add what is wrong with the sink of a direct pipeline; answers what the sink does with repeated rows."""
+        plugin = self.registry.find(values[direct.SINK_CLASS])
+        sink = None if plugin is None else self.registry.description(plugin)
+        wrong = direct.problems(values, source, sink)
+        found.update(wrong)
+        if wrong or plugin is None or sink is None:
+            return None
+        own = direct.sink_config(values)
+        errors = {name: messages for name, messages in sink.config.validate(own).items() if messages}
+        sink_class = sink.sink_class
+        if not errors and self._prober is not None:
+            validation = self._ask(plugin, *sink.config.split_secrets(own))
+            errors = {name: list(messages) for name, messages in validation.errors.items()}
+            sink_class = validation.sink_class or sink_class
+        found.update({f"{direct.PREFIX}{name}": list(messages) for name, messages in errors.items()})
+        return sink_class
 
     def _plugin(self, config: Mapping[str, str | None]) -> Plugin:
         name = config.get("connector.class")

@@ -14,10 +14,11 @@ from wherry.contract.description import ClassDescription
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import exactly_once
+from wherry.coordinator.config import direct
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind
-from wherry.coordinator.plugins import PluginRegistry
+from wherry.coordinator.plugins import Plugin, PluginRegistry
 
 _PIPELINES: Final = {Kind.SOURCE: lease_pb2.PIPELINE_KIND_SOURCE, Kind.SINK: lease_pb2.PIPELINE_KIND_SINK}
 
@@ -62,8 +63,26 @@ class Grants:
     def sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
         """The sidecar of a connector."""
         plugin = self._plugins.resolve(spec.config.get("connector.class", ""))
+        return self._sidecar(spec, generation, plugin, direct.source_config(self.resolved(spec.config)))
+
+    def altering(self, spec: ConnectorSpec, generation: int) -> list[lease_pb2.SidecarSpec]:
+        """The sidecars that have a say when offsets are changed: of the connector, and of a direct pipeline's sink."""
+        found = [(self.description(spec), self.sidecar)]
+        if direct.is_direct(spec.config):
+            sink = self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
+            found.append((sink, self._sink_sidecar))
+        return [make(spec, generation) for described, make in found if described.capabilities.alter_offsets]
+
+    def _sink_sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
+        """The sink's sidecar of a direct pipeline."""
+        plugin = self._plugins.resolve(spec.config[direct.SINK_CLASS])
+        return self._sidecar(spec, generation, plugin, direct.sink_config(self.resolved(spec.config)))
+
+    def _sidecar(
+        self, spec: ConnectorSpec, generation: int, plugin: Plugin, values: Mapping[str, str]
+    ) -> lease_pb2.SidecarSpec:
         described = self._plugins.description(plugin)
-        config, secrets = described.config.split_secrets(self.resolved(spec.config))
+        config, secrets = described.config.split_secrets(values)
         return lease_pb2.SidecarSpec(
             plugin=plugin.manifest.name,
             plugin_directory=str(plugin.manifest.directory),
@@ -82,10 +101,17 @@ class Grants:
         sidecar = self.sidecar(effect.spec, effect.generation)
         capabilities = self.description(effect.spec).capabilities
         # Parked work must be woken by something: records (sinks), the source's own word, or the next plan.
-        parks = sidecar.parkable and (effect.wakes or capabilities.watch) and not effect.work.split
+        sidecars = [sidecar]
+        kind = _PIPELINES[effect.spec.kind]
+        if direct.is_direct(effect.spec.config):
+            kind = lease_pb2.PIPELINE_KIND_DIRECT
+            sidecars.append(self._sink_sidecar(effect.spec, effect.generation))
+        parks = (
+            all(each.parkable for each in sidecars) and (effect.wakes or capabilities.watch) and not effect.work.split
+        )
         timings = self._timings
         response = lease_pb2.OpenLeaseResponse(
-            kind=_PIPELINES[effect.spec.kind],
+            kind=kind,
             task=effect.task,
             config=self.resolved(effect.spec.config),
             worker_config=self._worker.values,
@@ -93,7 +119,7 @@ class Grants:
             positions=to_proto.positions(positions),
             partitions_json=effect.work.partitions,
             host_endpoint=self._host_endpoint,
-            sidecars=[sidecar],
+            sidecars=sidecars,
             policy=lease_pb2.LeasePolicy(
                 report_interval_ms=timings.report_interval_ms,
                 commit_interval_ms=timings.commit_interval_ms,

@@ -22,6 +22,7 @@ from wherry.contract.position import Position
 from wherry.coordinator import api, exactly_once, offsets
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import PositionKeeper, group_of
+from wherry.coordinator.config.direct import is_direct
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.control import ControlServer
 from wherry.coordinator.exactly_once import Fencer
@@ -318,7 +319,7 @@ class StandardHerder:
             if self._hands.fencer is not None and spec.exactly_once:
                 self._hands.fencer.owe_round(spec)
                 self._hands.fencer.settle(name)
-            if self._grants.description(spec).capabilities.alter_offsets:
+            if self._grants.altering(spec, generation):
                 asked = positions
                 if asked is None:
                     asked = [Position(p.partition, None) for p in self._hands.keeper.load(spec)]
@@ -452,7 +453,7 @@ class StandardHerder:
             _tasks_max(stored.config),
             splits,
             restart_policy(self._worker),
-            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker),
+            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(stored.config),
         )
 
     def _info(self, stored: StoredConnector) -> api.ConnectorInfo:

@@ -16,9 +16,11 @@ from typing import Final
 from wherry.connector.v1 import plugin_pb2
 from wherry.contract import from_proto
 from wherry.contract.client import SidecarClient
+from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, ErrorClass, TransientError, WherryError
 from wherry.contract.plan import Plan
 from wherry.contract.position import Position, kafka_partition_json
+from wherry.control.v1 import lease_pb2
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import group_of
 from wherry.coordinator.effects import LoadPlan
@@ -131,15 +133,17 @@ class Planner:
             held.client.commit(staged_generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
     def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
-        """Have the plugin check and carry out a change of offsets; False: it may keep others elsewhere."""
-        described = self._grants.description(spec)
-        sidecar = self._grants.sidecar(spec, generation)
+        """Have the plugins check and carry out a change of offsets; False: one may keep others elsewhere."""
+        handled = [self._alter(spec, sidecar, positions) for sidecar in self._grants.altering(spec, generation)]
+        return all(handled)
+
+    def _alter(self, spec: ev.ConnectorSpec, sidecar: lease_pb2.SidecarSpec, positions: Sequence[Position]) -> bool:
         holder = f"offsets-{spec.name}"
         acquired = self._hosts.acquire(sidecar, holder)
         try:
             with SidecarClient(acquired.endpoint) as client:
                 return client.alter_offsets(
-                    described.role,
+                    Role(sidecar.role),
                     spec.name,
                     sidecar.class_name,
                     dict(sidecar.config),

@@ -101,3 +101,19 @@ def test_only_what_will_be_woken_is_parked(
 ) -> None:
     given = effect(work=TaskWork(Work("0"), split=split), wakes=wakes)
     assert bool(grants(**capabilities).lease(given, []).policy.idle_park_ms) is parks
+
+
+def test_a_direct_pipeline_has_two_sidecars_and_neither_sees_the_others_secrets() -> None:
+    config = {
+        "connector.class": "Thing",
+        "password": "source's",
+        "sink.connector.class": "Thing",
+        "sink.password": "sink's",
+    }
+    asked = GrantLease("c", "l", 7, 0, 1, 3, ConnectorSpec("c", Kind.SOURCE, config), TaskWork(Work("0", b"d")))
+    lease = grants().lease(asked, [])
+    source, sink = lease.sidecars
+    assert lease.kind == lease_pb2.PIPELINE_KIND_DIRECT
+    assert (dict(source.secrets), dict(sink.secrets)) == ({"password": "source's"}, {"password": "sink's"})
+    assert "sink" not in str(dict(source.config))
+    assert dict(sink.config) == {"name": "", "connector.class": "Thing"}

@@ -237,20 +237,26 @@ class _Builder:
         return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
 
     def _steps(self) -> tuple[Step, ...]:
-        links = () if self._kind is PipelineKind.MIRROR else chain_of(self._config, is_sink=self._sink)
+        links = (
+            () if self._kind is PipelineKind.MIRROR else chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
+        )
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
         if self._kind is PipelineKind.SOURCE:
             return (*transforms, FromConnect(converters_of(self._config, self._worker)))
+        if self._kind is PipelineKind.DIRECT:
+            return (*transforms, *self._typed_values())
         if self._kind is not PipelineKind.SINK:
-            return transforms
+            return ()
         check = self._rules.tolerate or self._rules.keeps_rows
         converters = converters_of(self._config, self._worker, check_json=check)
-        steps: tuple[Step, ...] = (ToConnect(converters), *transforms, WriteHeaders(converters))
+        return (ToConnect(converters), *transforms, WriteHeaders(converters), *self._typed_values())
+
+    def _typed_values(self) -> tuple[Step, ...]:
         spec = self._specs[Role.SINK]
-        if spec.typed:
-            client = self._client(Role.SINK)
-            steps += (TypedValues(lambda topic, schema: client.ensure_target(topic, schema).schema, spec.class_name),)
-        return steps
+        if not spec.typed:
+            return ()
+        client = self._client(Role.SINK)
+        return (TypedValues(lambda topic, schema: client.ensure_target(topic, schema).schema, spec.class_name),)
 
     def _sidecar_reader(self, work: Work, positions: Sequence[Position]) -> Reader:
         return SidecarReader(
@@ -269,7 +275,8 @@ class _Builder:
             self._connector,
             generation=self._specs[Role.SINK].generation,
             task=self._grant.task,
-            partitions=tuple(self._grant.partitions_json),
+            # The sink of a direct pipeline tells the source's positions that it stores.
+            partitions=self._work.partitions if self._kind is PipelineKind.DIRECT else self._grant.partitions_json,
             keep_raw=self._rules.keeps_rows,
         )
 
