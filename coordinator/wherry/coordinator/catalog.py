@@ -27,7 +27,7 @@ from wherry.coordinator.api import (
     NotFoundError,
     PluginInfo,
 )
-from wherry.coordinator.config import connector, converters, delivery, direct
+from wherry.coordinator.config import connector, converters, delivery, direct, transforms
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
@@ -98,7 +98,12 @@ class Catalog:
             return listed
         simple = [PluginInfo(name, "converter", KAFKA_VERSION) for name in converters.class_names()]
         header = [PluginInfo(name, "header_converter", KAFKA_VERSION) for name in converters.class_names(header=True)]
-        return [*listed, *simple, *header]
+        changing = [
+            PluginInfo(name, kind, KAFKA_VERSION)
+            for kind, predicates in (("transformation", False), ("predicate", True))
+            for name in transforms.class_names(predicates=predicates)
+        ]
+        return [*listed, *changing, *simple, *header]
 
     def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
         """Definition of a class's keys: its own first, then the common ones."""
@@ -118,6 +123,13 @@ class Catalog:
                 available = (KAFKA_VERSION,) if converter.header_only else (KAFKA_VERSION, KAFKA_VERSION)
                 raise BadRequestError(not_found(converter.class_name, wanted, *available))
             return [key_info(key) for key in converter.keys]
+        transform = transforms.find(plugin)
+        if transform is not None:
+            if wanted is not None and not wanted.holds(KAFKA_VERSION):
+                raise BadRequestError(not_found(transform.class_name, wanted, KAFKA_VERSION))
+            return [key_info(key) for key in transform.keys]
+        if plugin in transforms.ABSTRACT:
+            raise ApiError("Instantiation error")
         if plugin.rpartition(".")[2] in _WORKER_PLUGINS:
             raise BadRequestError(
                 f"Invalid plugin class {plugin}. Valid types are sink, source, converter, header_converter, "

@@ -71,9 +71,9 @@ def test_connectors_are_listed_by_name_without_asking_anybody(catalog):
     ]
 
 
-def test_converters_are_listed_on_request(catalog):
+def test_converters_and_transformations_are_listed_on_request(catalog):
     kinds = {each.type for each in catalog.plugins(connectors_only=False)}
-    assert kinds == {"source", "sink", "converter", "header_converter"}
+    assert kinds == {"source", "sink", "transformation", "predicate", "converter", "header_converter"}
 
 
 def test_a_classs_own_keys_come_before_the_common_ones(catalog):
@@ -84,6 +84,13 @@ def test_a_classs_own_keys_come_before_the_common_ones(catalog):
 
 def test_a_converters_keys_are_told(catalog):
     assert "schemas.enable" in [key.name for key in catalog.plugin_config("JsonConverter")]
+
+
+def test_a_transformations_keys_are_told_by_its_full_name_and_an_abstract_ones_are_not(catalog):
+    package = "org.apache.kafka.connect.transforms."
+    assert [key.name for key in catalog.plugin_config(f"{package}HoistField$Key")] == ["field"]
+    with pytest.raises(ApiError, match=r"^Instantiation error$"):
+        catalog.plugin_config(f"{package}HoistField")
 
 
 def test_an_unknown_plugin_has_no_keys(catalog):

@@ -14,7 +14,7 @@ from wherry.contract.config import ConfigKey, invalid
 from wherry.contract.description import ClassDescription, Role, SourceClass
 from wherry.contract.java import in_map_order
 from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigValueInfo
-from wherry.coordinator.config import clientkeys, converters, errorkeys
+from wherry.coordinator.config import clientkeys, converters, errorkeys, transforms
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS, SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.report import Report, key_info
@@ -81,10 +81,17 @@ def validate(
     report = Report(config)
     if not _version_is_there(config, version):
         return _without_version(report, description, version, rules)
-    for key in keys_of(description, version=version):
-        report.check(_with_worker_default(key, rules, version))
+    own = {key.name for key in description.config.keys}
+    keys = keys_of(description, version=version)
+    for key in keys:
+        if key.name not in own:
+            report.check(_with_worker_default(key, rules, version))
     _check_name(report)
-    _check_unavailable(report)
+    # Kafka Connect shows them before the class's own keys.
+    transforms.check(report, _is_converter, rules.version)
+    for key in keys:
+        if key.name in own:
+            report.check(_with_worker_default(key, rules, version))
     if description.role is Role.SINK:
         _check_topics(report)
         _check_group(report, rules.group_id)
@@ -216,18 +223,8 @@ def _check_group(report: Report, worker_group: str) -> None:
         )
 
 
-def _check_unavailable(report: Report) -> None:
-    """Refuse what this release cannot do, naming it: a transformation left out in silence would lose or spoil data."""
-    for what, plural in (("transforms", "Transformations"), ("predicates", "Predicates")):
-        aliases = report.texts(what)
-        if len(set(aliases)) < len(aliases):
-            report.add(what, invalid(what, aliases, "Duplicate alias provided."))
-        for alias in dict.fromkeys(aliases):
-            class_name = report.config.get(f"{what}.{alias}.type") or "no type given"
-            report.add(
-                what,
-                invalid(what, aliases, f"{plural} are not in this release; remove '{alias}' ({class_name}) to go on."),
-            )
+def _is_converter(name: str) -> bool:
+    return converters.find(name, header=True) is not None
 
 
 def _check_topics(report: Report) -> None:

@@ -67,13 +67,6 @@ def test_a_null_value_is_an_error_but_for_the_classs_own_keys():
     assert found == {"unknown": [null], "errors.log.enable": [null]}
 
 
-@pytest.mark.parametrize("what", ["transforms", "predicates"])
-def test_what_this_release_cannot_do_is_refused_by_name(what):
-    (message,) = errors({**GOOD, what: "route", f"{what}.route.type": "x.RegexRouter"})[what]
-    assert "not in this release" in message
-    assert "'route' (x.RegexRouter)" in message
-
-
 def test_a_converter_of_another_making_is_refused():
     assert errors({**GOOD, "value.converter": "nope"}) == {
         "value.converter": ["Invalid value nope for configuration value.converter: Class nope could not be found."]
