@@ -44,3 +44,13 @@ def test_a_device_can_be_flushed() -> None:
     sink = opened("/dev/null")
     sink.write_batch(Batch(value=pa.array(["a"])))
     sink.flush(True)
+
+
+def test_what_is_no_json_is_an_error_of_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    sink = opened(str(path))
+    texts = pa.array(['{"k":1}', "nope", None])
+    errors = sink.write_batch(Batch(value=pa.ExtensionArray.from_storage(JSON_TYPE, texts)))
+    sink.close()
+    assert [(error.row, error.reason) for error in errors] == [(1, "BAD_JSON")]
+    assert path.read_text() == "{k=1}\nnull\n"

@@ -10,7 +10,6 @@ from typing import Any
 
 from tests.peer.differential.cases import Case
 from tests.peer.peers import Peer
-from tests.support.rest import Rest
 from tests.support.topics import consume, create_topic, end_offsets
 
 CREATE_TIMEOUT_S = 60.0
@@ -111,26 +110,23 @@ def _produce(bootstrap: str, topic: str, case: Case) -> None:
 
 
 def _wait(peer: Peer, cases: Sequence[Case]) -> None:
-    """Waits until every task has failed or read all, and no source writes any more."""
+    """Waits until every task has failed or read all, and nothing more comes from sources or as a dead letter."""
     deadline = time.monotonic() + DONE_TIMEOUT_S
-    open_cases = {case.number: case for case in cases}
+    waiting = {case.number: case for case in cases}
+    written = [_topic(peer, case) if not case.is_sink else _dead(peer, case) for case in cases]
     quiet_since, seen = time.monotonic(), -1
     while time.monotonic() < deadline:
-        for case in list(open_cases.values()):
-            if _failed(peer.rest, _name(peer, case)) or (case.is_sink and _has_read_all(peer, case)):
-                del open_cases[case.number]
-        sources = [case for case in open_cases.values() if not case.is_sink]
-        count = sum(end_offsets(peer.bootstrap, _topic(peer, case))[0] for case in sources)
-        running = all(peer.rest.states(_name(peer, case))[1:] == ("RUNNING",) for case in sources)
-        if count != seen or not running:
+        for case in list(waiting.values()):
+            states = peer.rest.states(_name(peer, case))
+            done = _has_read_all(peer, case) if case.is_sink else states[1:] == ("RUNNING",)
+            if done or "FAILED" in states:
+                del waiting[case.number]
+        count = sum(end_offsets(peer.bootstrap, topic)[0] for topic in written)
+        if count != seen or waiting:
             quiet_since, seen = time.monotonic(), count
-        if len(sources) == len(open_cases) and time.monotonic() - quiet_since >= QUIET_S:
+        if time.monotonic() - quiet_since >= QUIET_S:
             return
         time.sleep(POLL_S)
-
-
-def _failed(rest: Rest, name: str) -> bool:
-    return "FAILED" in rest.states(name)
 
 
 def _has_read_all(peer: Peer, case: Case) -> bool:

@@ -15,11 +15,12 @@ from sdk_connectors import Basket
 from wherry.connector.v1 import sink_pb2
 from wherry.contract import from_proto
 from wherry.contract import stream as stream_module
-from wherry.contract.batch import Batch, Constants, Mark, mark_only, of_value
-from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, TransientError
+from wherry.contract.batch import JSON_TYPE, Batch, Constants, Mark, mark_only, of_value
+from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, RecordRejectedError, TransientError
 from wherry.contract.frame import Encoding, FrameWriter
 from wherry.contract.position import Position, kafka_position
 from wherry.contract.stream import WriteStream
+from wherry.sdk import Batch as AuthorsBatch
 from wherry.sdk import Config, Record, Sink, _writing
 from wherry.sdk.testing import run_sink, sidecar
 
@@ -264,3 +265,23 @@ def test_no_thread_is_left_behind() -> None:
     while left() and time.monotonic() < ends:
         time.sleep(0.01)
     assert left() == []
+
+
+class Collecting(Sink[Config]):
+    class_name = "test.Collecting"
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def write_record(self, record: Record) -> None:
+        if record.value == "refused":
+            raise RecordRejectedError("It is refused.", reason="REFUSED")
+        self.seen.append(record.value)
+
+
+def test_a_row_that_is_no_json_is_rejected_and_the_others_are_written() -> None:
+    sink = Collecting()
+    texts = pa.array(['{"a":1}', "{", '"refused"', "2"])
+    errors = sink.write_batch(AuthorsBatch(value=pa.ExtensionArray.from_storage(JSON_TYPE, texts)))
+    assert sink.seen == [{"a": 1}, 2]
+    assert sorted((error.row, error.reason) for error in errors or ()) == [(1, "BAD_JSON"), (2, "REFUSED")]

@@ -24,6 +24,7 @@ JsonValue = Any
 _PLAIN_TYPES: Final = frozenset({str, int, bool, type(None)})
 # Any escape, so that the second half of an escaped backslash is never taken for the start of one.
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+_BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 _KAFKA_TOPIC: Final = "kafka_topic"
 _KAFKA_PARTITION: Final = "kafka_partition"
 _KAFKA_OFFSET: Final = "kafka_offset"
@@ -80,7 +81,7 @@ def compact_json(value: JsonValue) -> str:
         value: What JSON can hold; mappings keep the order of their keys.
 
     Returns:
-        JSON text without spaces, with non-ASCII characters as they are.
+        JSON text without spaces, with characters of the basic plane as they are, those beyond it as two escapes.
 
     Raises:
         ConfigError: The value holds something that JSON can't.
@@ -159,7 +160,7 @@ def _write(value: JsonValue, parts: list[str]) -> None:
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} isn't a text")
             parts.append(separator)
-            parts.append(_text(key))
+            parts.append(json_string(key))
             parts.append(":")
             _write(item, parts)
             separator = ","
@@ -172,7 +173,7 @@ def _write(value: JsonValue, parts: list[str]) -> None:
             separator = ","
         parts.append("]" if value else "[]")
     elif isinstance(value, str):
-        parts.append(_text(value))
+        parts.append(json_string(value))
     elif value is None or isinstance(value, bool):
         parts.append({None: "null", True: "true", False: "false"}[value])
     elif isinstance(value, int):
@@ -185,17 +186,25 @@ def _write(value: JsonValue, parts: list[str]) -> None:
         raise TypeError(f"{type(value).__name__} isn't a JSON type")
 
 
-def _text(value: str) -> str:
+def json_string(value: str) -> str:
+    """Returns a text as a JSON string, as Jackson writes it."""
     return _jackson_escapes(orjson.dumps(value).decode())
 
 
 def _jackson_escapes(text: str) -> str:
-    """Writes the hexadecimal digits of control characters in upper case, as Jackson does."""
-    return _ESCAPE.sub(_upper_escape, text) if "\\u00" in text else text
+    """Writes control characters with upper-case digits, and what lies beyond the basic plane as two escapes."""
+    if "\\u00" in text:
+        text = _ESCAPE.sub(_upper_escape, text)
+    return text if _BEYOND.search(text) is None else _BEYOND.sub(_surrogates, text)
 
 
 def _upper_escape(match: re.Match[str]) -> str:
     return f"\\u{match[1].upper()}" if match[1] else match[0]
+
+
+def _surrogates(match: re.Match[str]) -> str:
+    high, low = divmod(ord(match[0]) - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
 
 
 def java_double(value: float) -> str:

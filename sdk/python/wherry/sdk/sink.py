@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from wherry.contract.batch import RowError
 from wherry.contract.description import Capabilities, Role, SinkClass
-from wherry.contract.errors import ConnectorBugError, RecordRejectedError
+from wherry.contract.errors import ConnectorBugError, ErrorClass, RecordRejectedError
 from wherry.contract.position import Position
+from wherry.contract.schemaless import bad_json
 from wherry.contract.target import Target
 from wherry.sdk._columns import rows_of
 from wherry.sdk.plugin import ConfigT, Context, Plugin
@@ -104,7 +105,19 @@ class Sink(Plugin[ConfigT]):
 
     def write_batch(self, batch: Batch) -> list[RowError] | None:
         """Writes a batch; returns the errors of the rows that can't be written."""
-        return self.write(rows_of(batch))
+        try:
+            rows = rows_of(batch)
+        except ValueError:
+            return self._write_readable(batch)
+        return self.write(rows)
+
+    def _write_readable(self, batch: Batch) -> list[RowError]:
+        """Nobody has parsed JSON without a schema before; its bad rows are found here."""
+        bad = bad_json(batch.value) | ({} if batch.key is None else bad_json(batch.key))
+        errors = [RowError(row, ErrorClass.SCHEMA, "BAD_JSON", message=why) for row, why in bad.items()]
+        kept = [row for row in range(batch.num_rows) if row not in bad]
+        rows = [record for row in kept for record in rows_of(Batch.of(batch.slice(row, 1)))]
+        return errors + [replace(error, row=kept[error.row]) for error in self.write(rows) or ()]
 
     def flush(self, final: bool) -> Flushed | Iterable[Position] | None:
         """Makes everything durable that was written.

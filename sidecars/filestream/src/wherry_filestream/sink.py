@@ -8,8 +8,10 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable
 
-from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.batch import RowError
+from wherry.contract.errors import ConfigError, ErrorClass, TransientError
 from wherry.contract.position import Position
+from wherry.contract.schemaless import bad_json
 from wherry.sdk import Batch, Config, Sink, SinkTask, key
 from wherry_filestream.text import texts_of
 
@@ -46,13 +48,21 @@ class FileStreamSink(Sink[FileStreamSinkConfig]):
                 ) from None
         return None
 
-    def write_batch(self, batch: Batch) -> None:
-        """Appends a batch, or nothing of it."""
+    def write_batch(self, batch: Batch) -> list[RowError]:
+        """Appends a batch, or nothing of it; what is no JSON can't become a line."""
         if batch.num_rows == 0:
-            return
-        data = ("\n".join(texts_of(batch.value)) + "\n").encode("utf-8", "surrogatepass")
-        with _locks[self.config.file or ""]:
-            self._append(data)
+            return []
+        values, errors = batch.value, []
+        try:
+            texts = texts_of(values)
+        except ValueError:
+            bad = bad_json(values)
+            errors = [RowError(row, ErrorClass.SCHEMA, "BAD_JSON", message=why) for row, why in bad.items()]
+            texts = texts_of(values.take([row for row in range(len(values)) if row not in bad]))
+        if texts:
+            with _locks[self.config.file or ""]:
+                self._append(("\n".join(texts) + "\n").encode("utf-8", "surrogatepass"))
+        return errors
 
     def flush(self, final: bool) -> None:
         """Makes the lines durable where the file is on a disk."""

@@ -206,10 +206,31 @@ def test_a_date_that_is_no_day_number_fails(payload: str) -> None:
 
 
 def test_containers_of_the_wrong_kind_fail() -> None:
-    assert "expected" in failure_of({"type": "array", "items": {"type": "int8"}}, "{}").lower()
     assert "Structs should be encoded" in failure_of({"type": "struct", "fields": []}, "[]")
     maps = {"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}}
     assert "Maps with string fields" in failure_of(maps, "[]")
+
+
+@pytest.mark.parametrize(("payload", "items"), [("{}", []), ('{"k":7}', [7]), ("55", []), ('"x"', [])])
+def test_an_array_takes_whatever_can_be_walked_over(payload: str, items: list[int]) -> None:
+    assert payload_of({"type": "array", "items": {"type": "int8"}}, payload) == items
+
+
+def test_a_wrong_kind_that_became_null_fails_in_a_struct_that_requires_the_field() -> None:
+    struct = {"type": "struct", "fields": [{"type": "string", "field": "id"}]}
+    assert failure_of(struct, '{"id":true}') == (
+        'Invalid value: null used for required field: "id", schema type: STRING'
+    )
+
+
+def test_bytes_of_a_wrong_kind_are_null() -> None:
+    assert payload_of({"type": "bytes", "optional": True}, "[1]") is None
+
+
+def test_characters_beyond_the_basic_plane_are_written_as_two_escapes() -> None:
+    assert write(ENVELOPES, {"type": "string"}, "\U0001f600\u4e2d") == [
+        b'{"schema":{"type":"string","optional":false},"payload":"\\uD83D\\uDE00\xe4\xb8\xad"}'
+    ]
 
 
 def test_a_map_with_other_keys_is_a_list_of_pairs_both_ways() -> None:

@@ -1,8 +1,9 @@
 """One parsed JSON value into a value of a Connect schema, under one of two sets of rules.
 
 `connect_value` is Kafka Connect's JsonConverter to the letter: integers narrow by wrapping, fractions are cut, a wrong
-kind gives 0, 0.0, false or null instead of an error; only null, arrays, maps, structs, bytes text and temporal types
-are checked. `strict_value` is for typed sinks fed with bare JSON: a value that doesn't fit is an error of its row.
+kind gives 0, 0.0, false, an empty list or null instead of an error; only null, maps, structs, the text of bytes and
+temporal types are checked. `strict_value` is for typed sinks fed with bare JSON: a value that doesn't fit is an error
+of its row.
 """
 
 from __future__ import annotations
@@ -59,14 +60,26 @@ def connect_value(field: pa.Field, value: Any) -> Any:
     if pa.types.is_struct(data_type):
         if not isinstance(value, dict):
             raise DataError(f"Structs should be encoded as JSON objects, but found {_node(value)}", reason="WRONG_KIND")
-        return {child.name: connect_value(child, value.get(child.name)) for child in data_type}
+        return {child.name: _member(child, value.get(child.name)) for child in data_type}
     if pa.types.is_list(data_type):
-        if not isinstance(value, list):
-            raise DataError(f"Invalid type for list. Expected array but was {_node(value)}", reason="WRONG_KIND")
-        return [connect_value(data_type.value_field, item) for item in value]
+        # Whatever Jackson can walk over: the members of an object too, and nothing in any other value.
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return [connect_value(data_type.value_field, item) for item in items]
     if pa.types.is_map(data_type):
         return _map(data_type, value, connect_value)
     return _logical(data_type, value)
+
+
+def _member(field: pa.Field, value: Any) -> Any:
+    """A value of a wrong kind may have become null; in a struct that is noticed."""
+    converted = connect_value(field, value)
+    if converted is None and not field.nullable:
+        raise DataError(
+            f'Invalid value: null used for required field: "{field.name}", schema type: {_kind(field.type)}',
+            reason="NOT_NULL",
+            field_path=field.name,
+        )
+    return converted
 
 
 def strict_value(field: pa.Field, value: Any) -> Any:
@@ -216,8 +229,7 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
         return _decimal(data_type, value)
     if pa.types.is_binary(data_type):
         if not isinstance(value, str):
-            # Jackson's binaryValue of a node that isn't text.
-            raise DataError("Invalid bytes field", reason="WRONG_KIND")
+            return None  # Jackson's binaryValue of a node that isn't text
         return _unbase64(value)
     name = DATE if pa.types.is_date(data_type) else TIME if pa.types.is_time(data_type) else TIMESTAMP
     limits = {DATE: 1 << 31, TIME: 1 << 31, TIMESTAMP: 1 << 63}

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
-from wherry.contract.position import compact_json, java_double
+from wherry.contract.position import compact_json, java_double, json_string
 from wherry.contract.schema import default_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
 
@@ -28,7 +26,6 @@ _COMMA: Final = pa.scalar(",", pa.string())
 _OPEN: Final = pa.scalar("[", pa.string())
 _CLOSE: Final = pa.scalar("]", pa.string())
 _QUOTE: Final = pa.scalar('"', pa.string())
-_ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-f]{4})|.)")
 # Java prints doubles of these magnitudes without an exponent, and so does Python.
 _PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 REQUIRED_NULL: Final = "Conversion error: null value for field that is required and has no default value"
@@ -126,22 +123,14 @@ def _strings(column: pa.Array) -> pa.Array:
     return pc.fill_null(pc.binary_join_element_wise(_QUOTE, column, _QUOTE, _EMPTY), "null")
 
 
-def json_string(value: str) -> str:
-    """Returns a JSON string as Jackson writes it: like orjson, but with upper-case hexadecimal digits."""
-    data = orjson.dumps(value)
-    if b"\\u00" in data:
-        data = _ESCAPE.sub(lambda match: b"\\u" + match[1].upper() if match[1] else match[0], data)
-    return data.decode()
-
-
 def _needs_escape(column: pa.Array) -> bool:
-    """Whether any text may hold a quote, a backslash or a control character."""
+    """Whether any text may hold a quote, a backslash, a control character, or one beyond the basic plane."""
     data = column.buffers()[2]
     if data is None or not len(column):
         return False
     offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
     octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return bool(((octets < 0x20) | (octets == 0x22) | (octets == 0x5C)).any())
+    return bool(((octets < 0x20) | (octets == 0x22) | (octets == 0x5C) | (octets >= 0xF0)).any())
 
 
 def _floats(column: pa.Array) -> pa.Array:
