@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from wherry.contract.data import Float32, Instant
 from wherry.contract.java import float_text
-from wherry.contract.position import java_double
+from wherry.contract.position import java_double, json_string
 from wherry.worker.convert.json_read import loads
-from wherry.worker.convert.json_write import json_string
 from wherry.worker.transform.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
