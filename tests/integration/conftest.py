@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.fixtures import bootstrap, database, free_port, kafka, new_topic, own_kafka, postgres, topic
+from tests.support.pumps import sidecar
 
-__all__ = ["bootstrap", "database", "free_port", "kafka", "new_topic", "own_kafka", "postgres", "topic"]
+__all__ = ["bootstrap", "database", "free_port", "kafka", "new_topic", "own_kafka", "postgres", "sidecar", "topic"]
 
 _HERE = Path(__file__).parent
 

@@ -14,6 +14,7 @@ from wherry.contract import to_proto
 from wherry.contract.batch import Batch, Constants, Mark, mark_only, of_value
 from wherry.contract.errors import ConnectorBugError, ErrorClass, TransientError
 from wherry.contract.frame import FrameReader
+from wherry.contract.limits import MIB, ROW_BYTES_MAX
 from wherry.contract.position import Position, kafka_position
 from wherry.contract.wire import WireFrame
 from wherry.worker.endpoints.sidecar_writer import RETAINED_BYTES_MAX, SidecarWriter
@@ -294,4 +295,38 @@ def test_a_sidecar_that_goes_away_is_a_fault_to_recover_from(sidecar: Any) -> No
     writer = writer_of(sidecar, script)
     with pytest.raises(TransientError):
         writer.flush(seconds)
+    writer.close()
+
+
+def test_a_batch_of_large_rows_goes_as_frames_that_fit_a_message(sidecar: Any) -> None:
+    got: list[tuple[int, int]] = []
+
+    def script(requests: Iterator[Any]) -> Iterator[Any]:
+        next(requests)
+        yield opened()
+        frames = FrameReader()
+        for message in requests:
+            if isinstance(message, WireFrame):
+                rows = frames.feed(message)
+                if rows is not None and rows.num_rows:
+                    got.append((rows.num_rows, len(rows.marks)))
+                    yield ack(message)
+            elif message.HasField("flush"):
+                yield answer(flushed=sink_pb2.Flushed(id=message.flush.id, rows_written=5))
+
+    writer = writer_of(sidecar, script)
+    write(writer, *["x" * (10 * MIB)] * 5)
+    assert writer.flush(seconds).rows_written == 5
+    assert got == [(1, 0)] * 4 + [(1, 1)]
+    writer.close()
+
+
+def test_a_row_beyond_the_limit_is_refused_with_its_bytes_and_the_others_go(sidecar: Any) -> None:
+    writer = writer_of(sidecar, taking)
+    rows = write(writer, "a", "y" * (ROW_BYTES_MAX + 1), "b")
+    assert writer.flush(seconds).rows_written == 2
+    (failed,) = writer.failed_rows()
+    assert failed.error.reason == "ROW_TOO_LARGE"
+    assert failed.raw is not None
+    assert failed.raw.value[failed.row].as_py() == rows.value[1].as_py()
     writer.close()

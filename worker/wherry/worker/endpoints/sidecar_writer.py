@@ -15,11 +15,11 @@ from typing import Final
 
 from wherry.connector.v1 import common_pb2, sink_pb2
 from wherry.contract import from_proto
-from wherry.contract.batch import Batch
+from wherry.contract.batch import Batch, RowError, mark_only
 from wherry.contract.client import SidecarClient
-from wherry.contract.errors import ConnectorBugError, TransientError
+from wherry.contract.errors import ConnectorBugError, ErrorClass, TransientError
 from wherry.contract.frame import Encoding, FrameWriter
-from wherry.contract.limits import MIB, STREAM_OPEN_DEADLINE_S
+from wherry.contract.limits import MESSAGE_BYTES_MAX, MIB, ROW_BYTES_MAX, STREAM_OPEN_DEADLINE_S
 from wherry.contract.position import Position
 from wherry.contract.wire import WireFrame
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
@@ -87,7 +87,24 @@ class SidecarWriter:
         return True
 
     def write(self, batch: Batch, raw: Batch) -> None:
-        """See `Writer.write`."""
+        """See `Writer.write`. A batch of very large rows goes as several frames, at worst one for each row."""
+        done = 0
+        for piece in batch.split(MESSAGE_BYTES_MAX):
+            cut = raw if piece is batch else raw.slice(done, piece.num_rows)
+            done += piece.num_rows
+            if piece.num_rows == 1 and piece.nbytes > ROW_BYTES_MAX:
+                self._refuse(piece, cut)
+            else:
+                self._send(piece, cut)
+
+    def _refuse(self, batch: Batch, raw: Batch) -> None:
+        """A row beyond the contract's limit is an error of that row; the sidecar never sees it."""
+        message = f"The row has {batch.nbytes} bytes; a sidecar takes {ROW_BYTES_MAX} at most."
+        self._failed.append(FailedRow(raw, 0, RowError(0, ErrorClass.SCHEMA, "ROW_TOO_LARGE", message=message)))
+        if batch.marks:
+            self._send(mark_only(*(mark.position for mark in batch.marks)), raw)
+
+    def _send(self, batch: Batch, raw: Batch) -> None:
         if batch.num_rows:
             self._await_credit()
         frames = self._frames.wire(batch)
