@@ -16,6 +16,7 @@ from tests.support.natively import both_ways, helper
 from wherry.connector.v1 import sink_pb2, source_pb2
 from wherry.contract import wire
 from wherry.contract.client import SidecarClient
+from wherry.contract.limits import MESSAGE_BYTES_MAX
 
 __all__ = ["both_ways", "helper"]
 
@@ -48,7 +49,9 @@ class ScriptedSidecar:
     """A sidecar inside the process whose streams are generators of the test."""
 
     def __init__(self, folder: Path) -> None:
-        self._server = grpc.server(futures.ThreadPoolExecutor(4))
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
+        )
         self._endpoint = f"unix://{folder}/s"
         self.client: SidecarClient | None = None
 
