@@ -68,8 +68,9 @@ class Stage:
     ) -> ev.Event:
         policy = ev.RestartPolicy(enabled="no-restart" not in flags, restarts_max=3)
         spec = ev.ConnectorSpec(
-            name, ev.Kind(kind), config, int(tasks), "splits" in flags, policy, "exactly-once" in flags
-        )
+            name, ev.Kind(kind), config, int(tasks), "splits" in flags, policy, "exactly-once" in flags,
+            "too-many" not in flags,
+        )  # fmt: skip
         return ev.ConnectorPut(name, spec, TargetState(target))
 
     def delete(self, name: str) -> ev.Event:
@@ -199,7 +200,7 @@ def told(effect: fx.Effect) -> str:
             return f"{name} {effect.connector}-{effect.task}"
         case fx.PublishStatus():
             who = effect.connector if effect.task is None else f"{effect.connector}-{effect.task}"
-            trace = f": {effect.trace}" if effect.trace else ""
+            trace = ": " + effect.trace.replace("\n", " | ") if effect.trace else ""
             return f"  {who} {'gone' if effect.state is None else effect.state.value}{trace}"
 
 

@@ -231,6 +231,27 @@ class LeaseInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartInfo:
+    """A connector (task is None) or a task that failed lately, for `/wherry/v1/restarts`.
+
+    Attributes:
+        connector: Its name.
+        task: Number of the task.
+        restarts: Restarts in a row by now, that under way included.
+        restarts_max: After so many it is given up; -1 is never.
+        next_in_ms: Until the next one; None when none is waited for.
+        failure: Why it failed last; empty when it runs since.
+    """
+
+    connector: str
+    task: int | None
+    restarts: int
+    restarts_max: int
+    next_in_ms: int | None
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarInfo:
     """A sidecar that runs now, for `/wherry/v1/sidecars`."""
 
@@ -359,6 +380,9 @@ class Herder(Protocol):
 
     def leases(self) -> list[LeaseInfo]:
         """Leases running now."""
+
+    def restarts(self) -> list[RestartInfo]:
+        """What has failed lately, and whether it is started again by itself."""
 
     def sidecars(self) -> list[SidecarInfo]:
         """Sidecars running now."""

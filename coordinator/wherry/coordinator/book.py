@@ -17,11 +17,12 @@ from wherry.contract.position import Position
 from wherry.coordinator import connector as connectors
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
-from wherry.coordinator.api import State
+from wherry.coordinator import retries
+from wherry.coordinator.api import RestartInfo, State
 from wherry.coordinator.assignment import assign_partitions
-from wherry.coordinator.connector import ConnectorInput, ConnectorState
+from wherry.coordinator.connector import Connector, ConnectorInput, ConnectorState
 from wherry.coordinator.handout import Handout, Surroundings
-from wherry.coordinator.task import TaskInput, TaskState
+from wherry.coordinator.task import Task, TaskInput, TaskState
 
 SPLITS_PER_PLAN_MAX: Final = 1_000
 REPLAN_DELAY_MS_MIN: Final = 100
@@ -68,6 +69,12 @@ class Book:
     def shown(self) -> dict[int | None, tuple[State, str]]:
         """State and trace of the connector (None) and its tasks as REST shows them now."""
         return dict(self._published)
+
+    def retries(self, now_ms: int) -> list[RestartInfo]:
+        """Everything of the connector that has failed and was started again, or will be, or no more."""
+        parts: list[tuple[int | None, Connector | Task]] = [(None, self.connector), *self.handout.tasks.items()]
+        found = (retries.of(self.name, number, part, self.spec.restart, now_ms) for number, part in parts)
+        return [retry for retry in found if retry is not None]
 
     def handle(self, event: ev.ConnectorEvent, now_ms: int) -> None:
         """Take in one event."""
@@ -259,10 +266,11 @@ class Book:
             replan_after_ms = result.replan_after_ms
         else:
             plan = result.plan
-            if len(plan.tasks) > self.spec.tasks_max:
+            if self.spec.tasks_max_enforced and len(plan.tasks) > self.spec.tasks_max:
                 message = (
                     f"The connector {self.name} has generated {len(plan.tasks)} tasks, which is greater than "
-                    f"{self.spec.tasks_max}, the maximum number of tasks it is configured to create (tasks.max)."
+                    f"{self.spec.tasks_max}, the maximum number of tasks it is configured to create (tasks.max). Raise "
+                    "tasks.max, or set tasks.max.enforce=false to run them all."
                 )
                 self._plan_failed(ev.Failure(ErrorClass.CONFIG, message), now_ms)
                 return
@@ -285,7 +293,7 @@ class Book:
             works.update(dict.fromkeys(range(len(works), self.spec.tasks_max)))
             if result.plan.splits and None not in works.values():
                 # All numbers are taken by tasks without end: splits get a runner that REST doesn't show.
-                works[self.spec.tasks_max] = None
+                works[max(len(works), self.spec.tasks_max)] = None
         return works
 
     def _plan_failed(self, failure: ev.Failure, now_ms: int) -> None:
@@ -313,13 +321,21 @@ class Book:
         if self._around.closing:
             return  # what is shown outlives the process; the next one begins where it was
         now: dict[int | None, tuple[State, str]] = {}
+        policy, tasks = self.spec.restart, self.handout.tasks
         if self.connector.shown is not None:
-            now[None] = (self.connector.shown, self.connector.failure.text if self.connector.failure else "")
-        for number, task in self.handout.tasks.items():
-            if task.shown is not None and number < self.spec.tasks_max:
-                now[number] = (task.shown, task.failure.text if task.failure else "")
+            now[None] = (self.connector.shown, retries.told(self.connector, policy, self.connector.shown))
+        for number, task in tasks.items():
+            # A runner of splits beyond tasks.max is our own affair.
+            if task.shown is not None and number < self._tasks_shown_max:
+                now[number] = (task.shown, retries.told(task, policy, task.shown))
         self._out += self._differences(now)
         self._published = now
+
+    @property
+    def _tasks_shown_max(self) -> int:
+        if self.spec.tasks_max_enforced:
+            return self.spec.tasks_max
+        return max(self.spec.tasks_max, sum(work is not None for work in self.handout.works.values()))
 
     def _differences(self, now: dict[int | None, tuple[State, str]]) -> Iterable[fx.Effect]:
         for component, (state, trace) in now.items():

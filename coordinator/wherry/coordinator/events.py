@@ -52,6 +52,8 @@ class ConnectorSpec:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     exactly_once: bool = False
     """A source whose workers commit in transactions: one that was lost is shut out before its work goes on."""
+    tasks_max_enforced: bool = True
+    """More tasks than `tasks_max` are refused; otherwise they run, with a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,13 @@ class Hands:
 
     def _keep_task_configs(self, spec: ev.ConnectorSpec, result: ev.SourcePlan | ev.SinkPlan) -> None:
         """Write the task configurations that REST shows, when they are others than before."""
+        if isinstance(result, ev.SourcePlan) and len(result.plan.tasks) > spec.tasks_max:
+            if spec.tasks_max_enforced:
+                return  # the plan is refused
+            log.warning(
+                "The connector %s has generated %d tasks, more than tasks.max=%d; all run (tasks.max.enforce=false)",
+                spec.name, len(result.plan.tasks), spec.tasks_max,
+            )  # fmt: skip
         task_class = {"task.class": task_class_of(self.grants.description(spec).class_name)}
         tasks: list[dict[str, str]] = []
         if isinstance(result, ev.SourcePlan):
@@ -134,7 +141,8 @@ class Hands:
         if not spec.exactly_once or self.fencer is None or not isinstance(result, ev.SourcePlan):
             return
         # Splits have up to tasks.max runners, and one more where all numbers are taken by tasks without end.
-        runners = spec.tasks_max + 1 if spec.splits or result.plan.splits else 0
+        most = max(spec.tasks_max, len(result.plan.tasks))
+        runners = most + 1 if spec.splits or result.plan.splits else 0
         self.fencer.expect(spec, max(len(result.plan.tasks), runners), first=effect.first)
 
     def _settle_fences(self, connector: str) -> None:

@@ -400,6 +400,11 @@ class StandardHerder:
             for figures in [self.figures.get(lease.id)]
         ]
 
+    def restarts(self) -> list[api.RestartInfo]:
+        """What has failed lately, and whether it is started again."""
+        now_ms = int(time.monotonic() * 1000)
+        return self._runner.ask(lambda machine: machine.retries(now_ms), ASK_TIMEOUT_S)
+
     def sidecars(self) -> list[api.SidecarInfo]:
         """Sidecars running now."""
         try:
@@ -454,6 +459,7 @@ class StandardHerder:
             splits,
             restart_policy(self._worker),
             kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(stored.config),
+            stored.config.get("tasks.max.enforce", "true").strip().lower() != "false",
         )
 
     def _info(self, stored: StoredConnector) -> api.ConnectorInfo:

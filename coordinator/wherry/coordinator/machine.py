@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
-from wherry.coordinator.api import State
+from wherry.coordinator.api import RestartInfo, State
 from wherry.coordinator.book import Book
 from wherry.coordinator.connector import ConnectorState
 from wherry.coordinator.handout import Surroundings
@@ -104,6 +104,10 @@ class Machine:
             return None
         tasks = dict(sorted((number, state) for number, state in shown.items() if number is not None))
         return Shown(shown[None], tasks)
+
+    def retries(self, now_ms: int) -> list[RestartInfo]:
+        """Everything that has failed and was started again, or will be, or no more."""
+        return [retry for book in self._books.values() for retry in book.retries(now_ms)]
 
     def tasks_are_gone(self, connector: str) -> bool:
         """Whether a connector is STOPPED with no task left, so that its offsets may be altered."""

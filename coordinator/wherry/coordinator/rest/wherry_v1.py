@@ -17,4 +17,12 @@ def _sidecars(call: Call) -> Response:
     return json_response({"sidecars": [dataclasses.asdict(sidecar) for sidecar in call.herder.sidecars()]})
 
 
-ROUTES = (Route("GET", "/wherry/v1/leases", _leases), Route("GET", "/wherry/v1/sidecars", _sidecars))
+def _restarts(call: Call) -> Response:
+    return json_response({"restarts": [dataclasses.asdict(retry) for retry in call.herder.restarts()]})
+
+
+ROUTES = (
+    Route("GET", "/wherry/v1/leases", _leases),
+    Route("GET", "/wherry/v1/restarts", _restarts),
+    Route("GET", "/wherry/v1/sidecars", _sidecars),
+)

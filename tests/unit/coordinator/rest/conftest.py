@@ -26,6 +26,7 @@ from wherry.coordinator.api import (
     LeaseInfo,
     NotFoundError,
     PluginInfo,
+    RestartInfo,
     ServerInfo,
     SidecarInfo,
     State,
@@ -160,6 +161,9 @@ class FakeHerder:
 
     def leases(self) -> list[LeaseInfo]:
         return [LeaseInfo("c", 0, 3, "RUNNING")]
+
+    def restarts(self) -> list[RestartInfo]:
+        return [RestartInfo("good", 0, 2, 10, 1500, "it broke")]
 
     def sidecars(self) -> list[SidecarInfo]:
         return [SidecarInfo("p", "c", 3, 42, "unix:///x")]
