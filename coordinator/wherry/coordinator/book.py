@@ -191,6 +191,11 @@ class Book:
         if spec != self.spec:
             self.handout.spec = spec
             self._connector_input(ConnectorInput.CONFIGURED, now_ms)
+            if self.connector.state in (ConnectorState.PAUSED, ConnectorState.PAUSING):
+                # What failed with the old configuration is tried with the new one when it is resumed.
+                for task in [task for task in self.handout.tasks.values() if task.state is TaskState.FAILED]:
+                    self.handout.task_input(task.number, TaskInput.RESTART, now_ms)
+                    self.handout.task_input(task.number, TaskInput.PAUSE, now_ms)
             return
         # Writing the same configuration again is how people kick what has failed.
         self._restart(ev.ConnectorRestarted(spec.name, include_tasks=True, only_failed=True), now_ms)
