@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.support.pumps import Coordinator, Sidecar, fill, run, sink_of
+from tests.support.pumps import Coordinator, Sidecar, everything, fill, run, sink_of, source_of
 
 from wherry.contract.errors import OffsetLostError
 from wherry.contract.limits import MIB
-from wherry.contract.position import kafka_partition_json, kafka_position
+from wherry.contract.position import Position, kafka_partition_json, kafka_position
 from wherry.worker.policy import LeasePolicy
 from wherry.worker.signals import EndReason
 
@@ -203,3 +203,45 @@ def test_records_of_64_mib_reach_the_sink_whole_in_bounded_memory(
     # A record is held a few times over on its way, never all of them.
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < 12 * 64, f"{grown:.0f} MiB for records of 64 MiB"
+
+
+def test_records_of_64_mib_leave_a_source_whole_when_its_producer_may_send_them(
+    bootstrap: str, new_topic: Callable[..., str], sidecar: Start
+) -> None:
+    topic, coordinator = new_topic(config={"max.message.bytes": str(80 * MIB)}), Coordinator()
+    size = 63 * MIB
+    counting = sidecar("counting", "test.Counting", topic=topic, count=3, rows=3, size=size)
+    override = {"producer_override_max_request_size": str(70 * MIB)}
+    assert run(source_of(bootstrap, counting, coordinator, **override), coordinator, policy=PARK) is EndReason.IDLE
+    messages = everything(bootstrap, topic)
+    assert [(message.value().strip(), len(message.value())) for message in messages] == [
+        (b"%d" % number, size) for number in range(3)
+    ]
+
+
+def test_records_that_a_source_can_not_deliver_are_kept_in_its_own_dead_letter_queue(
+    bootstrap: str, new_topic: Callable[..., str], sidecar: Start
+) -> None:
+    """The broker refuses what is too large for the topic; the converter what is no number."""
+    topic, coordinator = new_topic(config={"max.message.bytes": "1000"}), Coordinator()
+    dead = f"{topic}-dead"
+    queue = "wherry_errors_deadletterqueue"
+    config = {
+        "errors_tolerance": "all", f"{queue}_topic_name": dead, f"{queue}_topic_replication_factor": "1",
+        f"{queue}_context_headers_enable": "true",
+    }  # fmt: skip
+    large = sidecar("counting", "test.Counting", topic=topic, count=2, rows=1, size=5000)
+    assert run(source_of(bootstrap, large, coordinator, **config), coordinator, policy=PARK) is EndReason.IDLE
+    converter = "org.apache.kafka.connect.converters.IntegerConverter"
+    config["value_converter"] = converter
+    text = sidecar("counting", "test.Counting", topic=topic, count=4, rows=1)
+    run(source_of(bootstrap, text, coordinator, **config), coordinator, policy=PARK)
+    assert everything(bootstrap, topic) == []
+    letters = everything(bootstrap, dead)
+    assert [letter.value().strip() for letter in letters] == [b"0", b"1", b'"2"', b'"3"']
+    told = [dict(letter.headers()) for letter in letters]
+    assert [each["__connect.errors.stage"] for each in told] == [b"KAFKA_PRODUCE"] * 2 + [b"VALUE_CONVERTER"] * 2
+    assert {each["__connect.errors.topic"] for each in told} == {topic.encode()}
+    assert [each.get("__wherry.errors.encoding") for each in told] == [None, None, b"json", b"json"]
+    assert (coordinator.counts["skipped"], coordinator.counts["dead_letters"]) == (4, 4)
+    assert coordinator.committed == {'{"p":0}': Position('{"p":0}', '{"n":4}')}

@@ -108,10 +108,10 @@ def sink_of(
     return build(grant, {Role.SINK: sidecar.endpoint}, positions=coordinator.committed)
 
 
-def source_of(bootstrap: str, sidecar: Sidecar, coordinator: Coordinator) -> Pipeline:
-    return build(
-        grant_of(PipelineKind.SOURCE, bootstrap, {}), {Role.SOURCE: sidecar.endpoint}, positions=coordinator.committed
-    )
+def source_of(bootstrap: str, sidecar: Sidecar, coordinator: Coordinator, **config: str) -> Pipeline:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    grant = grant_of(PipelineKind.SOURCE, bootstrap, settings)
+    return build(grant, {Role.SOURCE: sidecar.endpoint}, positions=coordinator.committed)
 
 
 def run(

@@ -14,6 +14,7 @@ class CountingConfig(Config):
     count: int = key(default=1_000, type="long", doc="Numbers to emit.")
     rows: int = key(default=500, doc="Rows of a batch.")
     mark_every: int = key(default=0, doc="Numbers between marks; 0 marks the end of each batch.")
+    size: int = key(default=0, doc="Characters each number is padded to.")
     pause: float = key(default=0.0, doc="Seconds between batches.")
 
 
@@ -28,7 +29,7 @@ class Counting(Source[CountingConfig]):
             if self.stopping:
                 return
             end = min(first + self.config.rows, self.config.count)
-            values = pa.array([str(number) for number in range(first, end)])
+            values = pa.array([str(number).ljust(self.config.size) for number in range(first, end)])
             every = self.config.mark_every
             ends = (
                 [n for n in range(first + 1, end + 1) if n % every == 0 or n == self.config.count] if every else [end]

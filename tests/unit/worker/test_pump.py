@@ -21,7 +21,7 @@ from wherry.worker.endpoints import FailedRow, Flushed, Remaining
 from wherry.worker.pipeline import Pipeline
 from wherry.worker.policy import LeasePolicy, RetryPolicy
 from wherry.worker.signals import Assignment, EndReason, Phase, Signals
-from wherry.worker.tolerance import GivenUp, ToleranceExceededError
+from wherry.worker.tolerance import DeadLetterError, GivenUp, ToleranceExceededError
 
 PARTITION = '{"p":0}'
 
@@ -54,6 +54,7 @@ class World:
     given_up: list[StageFailure] = field(default_factory=list)
     tolerates: bool = True
     rows_seen: int = 0
+    letters_refused: int = 0
     ends: bool = False
     needs_flush: bool = False
     coordinator_commits: bool = True
@@ -180,6 +181,8 @@ class _Tolerance:
 
     def flush(self, remaining: Remaining) -> None:
         self._world.log.append("letters flushed")
+        if self._world.letters_refused:
+            raise DeadLetterError("Too large.", self._world.letters_refused)
 
 
 def test_what_is_read_is_written_flushed_and_only_then_reported() -> None:
@@ -536,3 +539,11 @@ def test_the_tolerance_hears_of_every_row_read() -> None:
     world = World([rows(0, 3), rows(3, 2)])
     world.run()
     assert world.rows_seen == 5
+
+
+def test_letters_that_are_refused_end_the_lease_uncommitted_and_are_counted() -> None:
+    world = World([rows(0, 3)], letters_refused=2)
+    with pytest.raises(DeadLetterError):
+        world.run()
+    assert world.total("dead_letter_failures") == 2
+    assert world.positions == []

@@ -35,7 +35,7 @@ from wherry.worker.pipeline import Pipeline, Transactions
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
-from wherry.worker.tolerance import row_failure, unread_failure
+from wherry.worker.tolerance import DeadLetterError, row_failure, unread_failure
 
 __all__ = ["Assignment", "EndReason", "LeasePolicy", "Phase", "Reporter", "Signals", "run"]
 
@@ -245,7 +245,7 @@ class _Pump:
             self._pipeline.tolerance.flush(remaining)
             transactions.writer.stage(tuple(self._pending.values()))
         flushed = self._flush(remaining, final=final)
-        self._pipeline.tolerance.flush(remaining)
+        self._flush_letters(remaining)
         self._check_fence()
         # Invariant 1: the writer has flushed, and what was given up is safe in the dead letter queue.
         positions = tuple(self._pending.values()) if flushed.positions is None else flushed.positions
@@ -297,6 +297,14 @@ class _Pump:
             self._count(flushed)
             self._take_failed_rows(last=True)
         return flushed
+
+    def _flush_letters(self, remaining: Remaining) -> None:
+        try:
+            self._pipeline.tolerance.flush(remaining)
+        except DeadLetterError as error:
+            self._counts.dead_letter_failures += error.count
+            self._report(Phase.RUNNING)
+            raise
 
     def _count(self, flushed: Flushed) -> None:
         self._counts.records_written += flushed.rows_written

@@ -51,6 +51,18 @@ class ToleranceExceededError(SchemaError):
     """A row failed and the connector tolerates none."""
 
 
+class DeadLetterError(SchemaError):
+    """The dead letter queue did not take rows; they are neither delivered nor kept, so the task fails.
+
+    Attributes:
+        count: How many.
+    """
+
+    def __init__(self, message: str, count: int) -> None:
+        super().__init__(message, reason="DEAD_LETTER_REFUSED")
+        self.count = count
+
+
 class PutError(DataError):
     """A destination refused a row."""
 
@@ -203,9 +215,10 @@ class Tolerance:
         self._dead_letters.flush(remaining)
         failed = self._dead_letters.failed_rows()
         if failed:
-            raise SchemaError(
+            raise DeadLetterError(
                 f"{len(failed)} records could not be written to the dead letter queue "
-                f"{self._rules.dead_letter_topic}: {failed[0].error.message}"
+                f"{self._rules.dead_letter_topic}: {failed[0].error.message}",
+                len(failed),
             )
         self._unflushed = False
 

@@ -82,6 +82,9 @@ def writer_config(
         # Only failures are told one by one; success is what flush says.
         "delivery.report.only.error": True,
     }
+    # The queue must take the largest record and one more; otherwise that record waits for room for ever.
+    room = 2 * _number(values, "message.max.bytes") // 1024
+    values["queue.buffering.max.kbytes"] = max(_number(values, "queue.buffering.max.kbytes"), room)
     return replace(client, values=values)
 
 

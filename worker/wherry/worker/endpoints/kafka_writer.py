@@ -16,11 +16,12 @@ import confluent_kafka
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
-from wherry.contract.batch import Batch, RowError
+from wherry.contract.batch import Batch, Constants, RowError, of_value
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import Position
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
+from wherry.worker.endpoints.columns import headers_array
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.topics import TopicCreator
@@ -227,7 +228,7 @@ class KafkaWriter:
         known = error_of(error, f"Writing to topic {message.topic()}")
         if isinstance(known, SchemaError):
             self._rows_failed += 1
-            self._note(FailedRow(None, 0, RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))))
+            self._note(FailedRow(_row_of(message), 0, RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))))
         elif self._fatal is None:
             self._fatal = error
 
@@ -240,6 +241,17 @@ class KafkaWriter:
     def _note(self, failed: FailedRow) -> None:
         if len(self._failed) < FAILURES_MAX:
             self._failed.append(failed)
+
+
+def _row_of(message: Any) -> Batch:
+    """A record that the broker refused, as it was sent."""
+    key, headers = message.key(), message.headers()
+    columns = {
+        "key": None if key is None else pa.array([key], pa.binary()),
+        "headers": None if not headers else headers_array([headers]),
+    }
+    present = {name: column for name, column in columns.items() if column is not None}
+    return of_value(pa.array([message.value()], pa.binary()), constants=Constants(topic=message.topic()), **present)
 
 
 def _texts(batch: Batch, default: str) -> Iterable[str]:
