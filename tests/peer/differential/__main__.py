@@ -30,13 +30,16 @@ def compare(chosen: list[Case], bootstrap: str, directory: Path) -> tuple[list[s
         for wave in _waves(chosen):
             outcomes = _played(peers, wave)
             for case in wave:
-                for difference in differences(case, outcomes[CONNECT][case.number], outcomes[WHERRY][case.number]):
+                both = outcomes[CONNECT][case.number], outcomes[WHERRY][case.number]
+                told: set[str] = set()
+                for difference in differences(case, *both):
                     reason = reason_for(difference)
-                    if reason is None:
+                    if reason is not None:
+                        reasons[reason] += 1
+                    elif difference.part not in told:
+                        told.add(difference.part)
                         unexplained.append(str(difference))
                         print(difference, flush=True)
-                    else:
-                        reasons[reason] += 1
             print(f"{wave[-1].number + 1} cases played, {len(unexplained)} differences unexplained", flush=True)
     finally:
         for peer in peers:

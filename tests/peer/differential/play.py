@@ -13,7 +13,7 @@ from tests.peer.peers import Peer
 from tests.support.topics import consume, create_topic, end_offsets
 
 CREATE_TIMEOUT_S = 60.0
-DONE_TIMEOUT_S = 90.0
+DONE_TIMEOUT_S = 240.0
 QUIET_S = 3.0
 """How long nothing more may come from sources before what has come counts as all."""
 POLL_S = 0.3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Difference]:
-    """The first difference in each part.
+    """All differences; where one has more than the other, those up to the first.
 
     When both tasks failed, one may have written more before that: Kafka Connect converts a whole poll before it writes
     the first record of it, so how much stands there depends on how the records happened to be polled.
@@ -49,8 +49,13 @@ def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Diffe
             return
     for part in ("lines", "written", "dead"):
         one, other = getattr(connect, part), getattr(wherry, part)
-        place = _first(one, other)
-        if place is not None and not (both_failed and place == min(len(one), len(other))):
+        for place, pair in enumerate(zip(one, other, strict=False)):
+            if pair[0] != pair[1]:
+                yield Difference(case, part, place, *pair)
+                if len(one) != len(other):
+                    return  # what follows is shifted
+        if len(one) != len(other) and not both_failed:
+            place = min(len(one), len(other))
             yield Difference(case, part, place, *(each[place] if place < len(each) else None for each in (one, other)))
 
 
@@ -63,10 +68,3 @@ def _unlike(one: Any, other: Any) -> str:
     ]
     headers = [header for header in one[2] if header not in other[2]]
     return ", ".join([*parts, f"headers {headers or one[2]!r}"] if one[2] != other[2] else parts)
-
-
-def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
-    for place, pair in enumerate(zip(one, other, strict=False)):
-        if pair[0] != pair[1]:
-            return place
-    return None if len(one) == len(other) else min(len(one), len(other))

@@ -187,9 +187,11 @@ class Tolerance:
             ToleranceExceededError: Nothing is tolerated, or too much has failed; the rows are in the dead letter queue
                 all the same.
         """
+        # The steps tell their failures one after another; Kafka Connect takes one record through all of them.
+        failures = sorted(failures, key=_place)
         if failures and not self._rules.tolerate:
             # The task ends at its first bad record: those after it have not been tried yet.
-            failures = [min(failures, key=_place)]
+            failures = failures[:1]
         letters = 0
         for failure in failures:
             if self._rules.log:
@@ -330,10 +332,10 @@ def _within(seconds: float) -> Remaining:
     return lambda: deadline - time.monotonic()
 
 
-def _place(failure: StageFailure) -> int:
-    """Where a failed row stood among those of its batch."""
-    offset = _source_of(failure)[2]
-    return failure.row if offset is None else offset
+def _place(failure: StageFailure) -> tuple[str, int, int]:
+    """Where a failed row stood among those of its batch: topic, partition and offset, or its row."""
+    topic, partition, offset = _source_of(failure)
+    return topic or "", partition or 0, failure.row if offset is None else offset
 
 
 def _text(number: int | None) -> str | None:
