@@ -252,6 +252,14 @@ class RestartInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two connectors that get in one another's way, and what is to be said of them, for `/wherry/v1/overlaps`."""
+
+    connectors: tuple[str, str]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarInfo:
     """A sidecar that runs now, for `/wherry/v1/sidecars`."""
 
@@ -383,6 +391,9 @@ class Herder(Protocol):
 
     def restarts(self) -> list[RestartInfo]:
         """What has failed lately, and whether it is started again by itself."""
+
+    def overlaps(self) -> list[Overlap]:
+        """Sinks that get in one another's way."""
 
     def sidecars(self) -> list[SidecarInfo]:
         """Sidecars running now."""

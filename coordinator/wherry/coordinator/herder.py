@@ -33,6 +33,7 @@ from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.machine import Machine
+from wherry.coordinator.overlaps import overlaps, sinks_of
 from wherry.coordinator.planner import Planner
 from wherry.coordinator.plugins import PluginRegistry
 from wherry.coordinator.reload import Reloader
@@ -219,6 +220,9 @@ class StandardHerder:
         self._stores.configs.put_connector(name, checked, initial_state if old is None else None)
         stored = self._stored(name, f"Connector {name} not found")
         self._post_put(stored)
+        others = self._stores.configs.snapshot().connectors.values()
+        for overlap in overlaps(sinks_of(others, self._registry), name):
+            log.warning("%s", overlap.message)
         return old is None, self._info(stored)
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> api.ConnectorInfo:
@@ -404,6 +408,10 @@ class StandardHerder:
         """What has failed lately, and whether it is started again."""
         now_ms = int(time.monotonic() * 1000)
         return self._runner.ask(lambda machine: machine.retries(now_ms), ASK_TIMEOUT_S)
+
+    def overlaps(self) -> list[api.Overlap]:
+        """Sinks that get in one another's way."""
+        return overlaps(sinks_of(self._stores.configs.snapshot().connectors.values(), self._registry))
 
     def sidecars(self) -> list[api.SidecarInfo]:
         """Sidecars running now."""

@@ -21,8 +21,13 @@ def _restarts(call: Call) -> Response:
     return json_response({"restarts": [dataclasses.asdict(retry) for retry in call.herder.restarts()]})
 
 
+def _overlaps(call: Call) -> Response:
+    return json_response({"overlaps": [dataclasses.asdict(overlap) for overlap in call.herder.overlaps()]})
+
+
 ROUTES = (
     Route("GET", "/wherry/v1/leases", _leases),
+    Route("GET", "/wherry/v1/overlaps", _overlaps),
     Route("GET", "/wherry/v1/restarts", _restarts),
     Route("GET", "/wherry/v1/sidecars", _sidecars),
 )

@@ -25,6 +25,7 @@ from wherry.coordinator.api import (
     Health,
     LeaseInfo,
     NotFoundError,
+    Overlap,
     PluginInfo,
     RestartInfo,
     ServerInfo,
@@ -161,6 +162,9 @@ class FakeHerder:
 
     def leases(self) -> list[LeaseInfo]:
         return [LeaseInfo("c", 0, 3, "RUNNING")]
+
+    def overlaps(self) -> list[Overlap]:
+        return [Overlap(("a", "b"), "a and b meet")]
 
     def restarts(self) -> list[RestartInfo]:
         return [RestartInfo("good", 0, 2, 10, 1500, "it broke")]

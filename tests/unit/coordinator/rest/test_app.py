@@ -86,6 +86,7 @@ def test_health_is_told_by_the_status_code_too(ask, herder, state, status):
 def test_leases_and_sidecars_are_listed_under_our_own_path(ask):
     assert ask("GET", "/wherry/v1/leases").json["leases"][0]["generation"] == 3
     assert ask("GET", "/wherry/v1/sidecars").json["sidecars"][0]["pid"] == 42
+    assert ask("GET", "/wherry/v1/overlaps").json["overlaps"][0]["connectors"] == ["a", "b"]
     assert ask("GET", "/wherry/v1/restarts").json["restarts"][0]["next_in_ms"] == 1500
 
 
