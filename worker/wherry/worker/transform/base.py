@@ -13,7 +13,7 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import DEFAULT, default_of
 from wherry.worker.convert.json_rows import connect_value
-from wherry.worker.transform.failing import Failures, SchemaBuildError
+from wherry.worker.transform.failing import Failures, RowsFailedError, SchemaBuildError
 from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
 
@@ -80,6 +80,20 @@ class OnSide:
             RowsFailedError: Rows are no objects, or null where that doesn't pass.
         """
         return maps_of(side, self.purpose, null_passes=null_passes)
+
+
+def check_fields(side: Typed, *, null_passes: bool = True) -> None:
+    """Refuses a column whose schema has no fields, as Kafka Connect does where it builds another schema first.
+
+    Raises:
+        RowsFailedError: It has none.
+    """
+    if side.is_struct:
+        return
+    nulls = side.is_null() if null_passes else np.zeros(len(side), np.bool_)
+    rows = np.flatnonzero(~nulls).tolist()
+    if rows:
+        raise RowsFailedError(dict.fromkeys(rows, DataError("Cannot list fields on non-struct type")))
 
 
 def structs_of(side: Typed, purpose: str, *, null_passes: bool = True) -> Columns | None:

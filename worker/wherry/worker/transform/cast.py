@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
+from wherry.contract.java import in_map_order
 from wherry.contract.schema import DEFAULT
-from wherry.worker.transform.base import OnSide, all_filled, names_of, rebuilt
+from wherry.worker.transform.base import OnSide, all_filled, check_fields, default_scalar, names_of, rebuilt
 from wherry.worker.transform.casting import CastError, cast_array, cast_value, check_loose
-from wherry.worker.transform.failing import Failures
+from wherry.worker.transform.failing import Failures, RowsFailedError
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
 
 TARGETS: Final[Mapping[str, pa.DataType]] = {
@@ -48,6 +49,8 @@ class Cast(OnSide):
                 self._fields[name.strip()] = kind
             else:
                 self._whole = kind
+        # In the order in which Kafka Connect walks over them: the first error counts.
+        self._fields = {name: self._fields[name] for name in in_map_order(self._fields)}
         if not self._fields and self._whole is None:
             raise ConfigError("Must specify at least one field to cast.", key="spec")
 
@@ -55,6 +58,7 @@ class Cast(OnSide):
         """See `OnSide.change_typed`."""
         if self._whole is not None:
             return self._whole_typed(side, self._whole)
+        check_fields(side)
         columns = self.structs(side)
         if columns is None:
             return side
@@ -97,7 +101,17 @@ class Cast(OnSide):
             target = self._fields.get(field.name)
             if target is not None:
                 array = cast_array(columns.arrays[place], target, failures)
-                columns = columns.put(place, field.with_type(target) if add else _cast_field(field, target), array)
+                try:
+                    cast = field.with_type(target) if add else _cast_field(field, target)
+                except DataError as error:
+                    # The default can't be cast, so there is no schema for any row.
+                    present = (
+                        range(columns.rows)
+                        if columns.present is None
+                        else columns.present.indices_nonzero().to_pylist()
+                    )
+                    raise RowsFailedError(dict.fromkeys(present, error)) from None
+                columns = columns.put(place, cast, array)
         failures.check()
         if add:
             for name, target in self._fields.items():
@@ -112,8 +126,6 @@ def _cast_field(field: pa.Field, target: pa.DataType, *, whole: bool = False) ->
     kept = dict(metadata) if whole else {}
     kept.pop(DEFAULT, None)
     if DEFAULT in metadata:
-        from wherry.worker.transform.base import default_scalar
-
         default = default_scalar(field)
         if default is not None:
             kept[DEFAULT] = _default(default, target)
@@ -125,7 +137,10 @@ def _default(value: pa.Scalar, target: pa.DataType) -> bytes:
 
     failures = Failures()
     array = cast_array(pa.array([value.as_py()], value.type), target, failures)
-    failures.check()
+    try:
+        failures.check()
+    except RowsFailedError as failed:
+        raise failed.failures[0] from None
     result = array[0].as_py()
     if target == pa.float32():
         result = float(str(np.float32(result)))

@@ -66,7 +66,7 @@ def cast_array(array: pa.Array, target: pa.DataType, failures: Failures) -> pa.A
         return _to_text(array)
     if pa.types.is_decimal(source):
         return _each(array, target, failures)
-    return _number(_numbers(array), target)
+    return _number(numbers_of(array), target)
 
 
 def unsupported(source: pa.DataType) -> str | None:
@@ -195,7 +195,7 @@ def _each(array: pa.Array, target: pa.DataType, failures: Failures) -> pa.Array:
     return pa.array(changed, target)
 
 
-def _numbers(array: pa.Array) -> pa.Array:
+def numbers_of(array: pa.Array) -> pa.Array:
     """Returns the numbers behind moments, and 0 and 1 for false and true; other columns as they are."""
     if pa.types.is_date32(array.type) or pa.types.is_time32(array.type):
         return array.cast(pa.int32())
@@ -233,7 +233,7 @@ def _to_text(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     if pa.types.is_temporal(source):
         scale = DAY_MS if pa.types.is_date32(source) else 1
-        numbers = _numbers(array).to_pylist()
+        numbers = numbers_of(array).to_pylist()
         return pa.array([None if n is None else values.format(Instant(n * scale)) for n in numbers], pa.string())
     found = array.to_pylist()
     if source == pa.float32():

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 
 from wherry.contract import headers, values
 from wherry.contract.batch import Batch
-from wherry.contract.data import Float32, Instant
+from wherry.contract.data import DAY_MS, Float32, Instant
 from wherry.contract.data import Typed as TypedValue
 from wherry.contract.errors import ConfigError
+from wherry.contract.java import in_map_order
 from wherry.contract.schema import from_field
 from wherry.worker.transform.base import PACKAGE, OnSide, all_filled, filled, names_of, rebuilt, required
+from wherry.worker.transform.casting import numbers_of
 from wherry.worker.transform.failing import MissingError, RowsFailedError
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
@@ -100,7 +102,7 @@ class HeaderFrom(OnSide):
             field = columns.fields[place]
             array = filled(field, columns.arrays[place], columns, on=self.replace_null)
             schema = from_field(field)
-            found.append([TypedValue(schema, _plain(value, field.type)) for value in array.to_pylist()])
+            found.append([TypedValue(schema, value) for value in _plain_values(array)])
         if self._operation == "copy":
             return side, found
         kept = [place for place, field in enumerate(columns.fields) if field.name not in self._fields]
@@ -108,7 +110,7 @@ class HeaderFrom(OnSide):
 
     def _loose(self, side: Loose) -> tuple[Side, list[list[TypedValue]]]:
         maps = self.maps(side, null_passes=False)
-        found = [[TypedValue(None, (value or {}).get(name)) for value in maps] for name in self._fields]
+        found = [[TypedValue(None, _ordered((value or {}).get(name))) for value in maps] for name in self._fields]
         if self._operation == "copy":
             return side, found
         gone = set(self._fields)
@@ -130,6 +132,21 @@ def has_header(batch: Batch, name: str) -> Any:
 def _with_headers(batch: Batch, column: pa.Array) -> Batch:
     """Returns the batch with other headers; without any there is no column."""
     return batch.with_columns(headers=column if len(pc.list_flatten(column)) else None)
+
+
+def _ordered(value: Any) -> Any:
+    """Puts maps in the order in which Java prints them."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in in_map_order(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
+
+
+def _plain_values(array: pa.Array) -> list[Any]:
+    # Moments as numbers first: Python's own dates end at the year 9999.
+    scale = DAY_MS if pa.types.is_date32(array.type) else 1
+    if pa.types.is_temporal(array.type):
+        return [None if number is None else Instant(number * scale) for number in numbers_of(array).to_pylist()]
+    return [_plain(value, array.type) for value in array.to_pylist()]
 
 
 def _plain(value: Any, data_type: pa.DataType) -> Any:

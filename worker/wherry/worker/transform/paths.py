@@ -14,7 +14,7 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.worker.transform.base import filled
 from wherry.worker.transform.failing import ArgumentError
-from wherry.worker.transform.javaclass import class_of, class_of_type
+from wherry.worker.transform.javaclass import class_of
 from wherry.worker.transform.rows import Columns
 
 VERSION_KEY = "field.syntax.version"
@@ -59,8 +59,7 @@ class Path:
             if place < 0:
                 raise ArgumentError(unknown.format(self.text))
             if not pa.types.is_struct(columns.fields[place].type):
-                found = class_of_type(columns.fields[place].type)
-                raise DataError(f"Only Struct objects supported for [{_NESTED}], found: {found}")
+                raise DataError("Cannot look up fields on non-struct type")
             columns = Columns.of(columns.arrays[place])
         place = columns.place(self.steps[-1])
         if place < 0:

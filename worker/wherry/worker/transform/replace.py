@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
+from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order
 from wherry.worker.transform.base import OnSide, all_filled, rebuilt
+from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
 
 
@@ -30,13 +34,27 @@ class ReplaceField(OnSide):
                     key="renames",
                 )
             self._renames[parts[0]] = parts[1]
+        self._sources = {target: name for name, target in self._renames.items()}
 
     def change_typed(self, side: Typed, rows: Rows) -> Side:
         """See `OnSide.change_typed`."""
         columns = self.structs(side)
         if columns is None:
             return side
-        return rebuilt(side, all_filled(self._renamed(columns), on=self.replace_null))
+        columns = all_filled(columns, on=self.replace_null)
+        renamed = self._renamed(columns)
+        for place, field in enumerate(renamed.fields):
+            # Kafka Connect looks a value up by what its new name was before.
+            source = self._sources.get(field.name)
+            if source is None:
+                continue
+            origin = columns.place(source)
+            if origin < 0:
+                error = DataError(f"{source} is not a valid field name")
+                raise RowsFailedError(dict.fromkeys(np.flatnonzero(~side.is_null()).tolist(), error))
+            if columns.fields[origin].type == field.type:
+                renamed = renamed.put(place, field, columns.arrays[origin])
+        return rebuilt(side, renamed)
 
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`."""

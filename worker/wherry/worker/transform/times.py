@@ -12,7 +12,7 @@ from wherry.contract.batch import TIMESTAMP_TYPE
 from wherry.contract.data import DAY_MS, DataError, Instant
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import NAME
-from wherry.worker.transform.base import OnSide, all_filled, rebuilt, required
+from wherry.worker.transform.base import OnSide, all_filled, check_fields, rebuilt, required
 from wherry.worker.transform.dateformat import DateFormat, PatternError
 from wherry.worker.transform.failing import Failures, MissingError, UnknownTypeError
 from wherry.worker.transform.javaclass import class_of
@@ -65,6 +65,7 @@ class TimestampConverter(OnSide):
             return Typed(pa.field(side.field.name, _TYPES[self._target], nullable=side.field.nullable), array)
         columns = self.structs(side)
         if columns is None:
+            check_fields(side, null_passes=False)
             return side
         columns = all_filled(columns, on=self.replace_null)
         place = columns.place(self._field)
@@ -160,8 +161,7 @@ class TimestampConverter(OnSide):
             return pa.compute.multiply(array.cast(pa.int32()).cast(pa.int64()), DAY_MS)
         if pa.types.is_time32(source):
             return array.cast(pa.int32()).cast(pa.int64())
-        named = NAME in (field.metadata or {})
-        if source == pa.int64() and not named:
+        if source == pa.int64():
             if self._precision == "milliseconds":
                 return array
             return pa.array([None if n is None else self._from_unix(n) for n in array.to_pylist()], pa.int64())
