@@ -22,6 +22,7 @@ COMMAND_MODULES = (
     "wherry.coordinator.cli.standalone",
     "wherry.coordinator.cli.connectors",
     "wherry.coordinator.cli.plugins",
+    "wherry.coordinator.cli.dlq",
     "wherry.coordinator.cli.dev",
     "wherry.coordinator.cli.version",
 )
