@@ -22,7 +22,7 @@ from tests.bench.flows.flow import Flow
 from tests.bench.processes import BenchError
 from tests.bench.runner import Result, run_flow
 from tests.bench.site import DEBEZIUM_VERSION, Options, Site
-from tests.bench.systems import REPOSITORY
+from tests.bench.systems import REPOSITORY, native_helper
 
 from wherry.coordinator.dev.errors import DevServerError
 from wherry.coordinator.dev.jars import KAFKA_VERSION
@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     """Gives 0 when every run was measured, 1 when one failed, 2 when the harness itself could not work."""
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
+    _say(f"workers' native helper: {native_helper()}")
     names = list(FLOWS) if arguments.flow == "all" else [arguments.flow]
     reports, failed = [], False
     try:
@@ -116,7 +117,7 @@ def _print_result(flow: Flow, options: Options, result: Result, seconds: float) 
     moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     print(f"\n{flow.name}: {flow.summary}")
     size = f"{options.runs} runs of {options.records:,} records each"
-    print(f"{moment}, {size}, {seconds:.0f} s; median (least-greatest)\n")
+    print(f"{moment}, {size}, {seconds:.0f} s; median (least-greatest); wherry-native {native_helper()}\n")
     print(table(flow.figures, result.figures()))
     disturbed = max((run.get(OTHER_CPU.key, 0.0) for runs in result.figures().values() for run in runs), default=0.0)
     if disturbed > DISTURBED_PERCENT:
@@ -165,6 +166,7 @@ def _versions() -> dict[str, str]:
     ).stdout  # fmt: skip
     return {
         "wherry": commit.strip(),
+        "wherry_native": native_helper(),
         "kafka": KAFKA_VERSION,
         "debezium_jdbc": DEBEZIUM_VERSION,
         "java": java.splitlines()[0] if java else "unknown",

@@ -5,8 +5,10 @@ Both implementations differ only in the command that starts them and in how thei
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import runpy
 import shutil
 import sys
 import time
@@ -221,6 +223,16 @@ def wherry_role(command: str, parent_command: str) -> str:
     if any(daemon in command for daemon in _FORKING_DAEMONS):
         return "lease worker" if command == parent_command else "lease daemon"
     return "sidecar"
+
+
+@functools.cache
+def native_helper() -> str:
+    """Builds the workers' compiled helper, and says whether they use it."""
+    if os.environ.get("WHERRY_NATIVE", "").lower() in {"off", "false", "0"}:
+        return "off"
+    compiling = runpy.run_path(str(REPOSITORY / "worker" / "native" / "compile.py"))["compile_library"]
+    trouble = compiling()
+    return f"not built: {trouble.splitlines()[0]}" if trouble else "on"
 
 
 def _wherry_command() -> list[str]:
