@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import grpc
@@ -137,3 +139,9 @@ def test_attempts_are_bounded_and_the_last_error_is_raised_as_it_is() -> None:
     count, _, error = attempts(errors)
     assert count == 20
     assert str(error) == "19"
+
+
+def test_grpc_is_told_how_to_poll_before_anybody_imports_it() -> None:
+    program = "import os, sys, wherry.contract; print('grpc' in sys.modules, os.environ['GRPC_EXPERIMENTS'])"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60.0)
+    assert told.stdout.split() == ["False", "-event_engine_client,-event_engine_listener"]

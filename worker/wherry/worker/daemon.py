@@ -17,6 +17,8 @@ import zipimport
 from typing import Final
 
 PRELOADED: Final = (
+    # First, because it settles how gRPC works.
+    "wherry.contract",
     "grpc",
     # Loaded by grpc itself only when the first channel is made.
     "grpc._channel",

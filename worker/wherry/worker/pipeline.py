@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-import pyarrow as pa
-
 from wherry.contract import from_proto
 from wherry.contract.batch import Batch
 from wherry.contract.client import SidecarClient
@@ -132,7 +130,7 @@ class Pipeline:
         timestamps = batch.stored("timestamp")
         if timestamps is None or not batch.num_rows:
             return
-        newest = timestamps.cast(pa.int64())[-1].as_py()
+        newest = timestamps[-1].value
         if newest is not None:
             counts.latency(int(time.time() * 1000) - newest, batch.num_rows)
 

@@ -21,6 +21,7 @@ import grpc
 from wherry.connector.v1 import common_pb2, sink_pb2, source_pb2, transform_pb2
 from wherry.contract import rpc, trace, wire
 from wherry.contract.errors import TransientError, WherryError
+from wherry.contract.handover import Handover
 from wherry.contract.limits import HEARTBEAT_INTERVAL_S, STREAM_SILENCE_MAX_S
 from wherry.contract.wire import WireFrame
 
@@ -55,7 +56,7 @@ class SidecarStream(Generic[_Request, _Received]):
 
     def __init__(self, channel: grpc.Channel, opening: _Request, peer: str) -> None:
         self._peer = f"{self._method.rsplit('/', 1)[1]} of the sidecar at {peer}"
-        self._outgoing: queue.Queue[Any] = queue.Queue(SEND_QUEUE_MAX)
+        self._outgoing: Handover[Any] = Handover(SEND_QUEUE_MAX)
         self._outgoing.put(opening)
         self._received: deque[Any] = deque()
         self._condition = threading.Condition()

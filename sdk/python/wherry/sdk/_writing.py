@@ -24,6 +24,7 @@ from wherry.contract import to_proto, trace
 from wherry.contract.batch import RowError
 from wherry.contract.errors import ConnectorBugError, TransientError
 from wherry.contract.frame import Encoding, FrameReader, ProtocolError
+from wherry.contract.handover import Handover
 from wherry.contract.limits import HEARTBEAT_INTERVAL_S, STREAM_SILENCE_MAX_S, TOKEN_BYTES_MAX, Limits
 from wherry.contract.position import Position, compact_json
 from wherry.contract.wire import WireFrame
@@ -46,8 +47,8 @@ class Writing:
         self._limits = limits
         self._encoding = encoding
         self._reader = FrameReader(body_bytes_max=limits.row_bytes_max + limits.message_bytes_max)
-        self._incoming: queue.Queue[Any] = queue.Queue(QUEUE_MAX)
-        self._outgoing: queue.Queue[Any] = queue.Queue(QUEUE_MAX)
+        self._incoming: Handover[Any] = Handover(QUEUE_MAX)
+        self._outgoing: Handover[Any] = Handover(QUEUE_MAX)
         self._heard_at = time.monotonic()
         self._gone = False
         # Each written by one thread; their difference are the frames under way.
@@ -230,7 +231,7 @@ def _check_rows(errors: Sequence[RowError], rows: int) -> None:
         )
 
 
-def _drop(waiting: queue.Queue[Any]) -> None:
+def _drop(waiting: Handover[Any]) -> None:
     while True:
         try:
             waiting.get_nowait()

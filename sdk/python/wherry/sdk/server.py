@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import io
 import logging
@@ -145,6 +146,9 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(1) from None
+    # What was made until now stays: a collection that looks at it all would hold up rows for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     _wait(stopping, watch_parent=bool(instance_id))
     server.stop()
     shutdown_telemetry()
