@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.peer import steps, steps_protocol, steps_validation
+from tests.peer import steps, steps_offsets, steps_protocol, steps_states, steps_validation
 from tests.peer.accepted import ACCEPTED
 from tests.peer.compare import differences, unwanted
 from tests.peer.peers import CONNECT, WHERRY, Peer, together
 from tests.peer.steps import Ask
 from tests.support.rest import Answer
 
-STEPS = (*steps.STEPS, *steps_protocol.STEPS, *steps_validation.STEPS)
+STEPS = (
+    *steps.STEPS,
+    *steps_protocol.STEPS,
+    *steps_validation.STEPS,
+    *steps_offsets.STEPS,
+    *steps_states.STEPS,
+)
 Answers = dict[str, dict[str, Answer]]
 ASKED = [step.name for step in STEPS if isinstance(step, Ask)]
 

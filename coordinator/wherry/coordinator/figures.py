@@ -42,6 +42,9 @@ class LeaseFigures:
     lag: int | None = None
     trouble: str = ""
     sidecar_pids: tuple[int, ...] = field(default=())
+    topics: dict[str, None] = field(default_factory=dict)
+    topics_reset: bool = False
+    """Whether its topics were forgotten since it used them last; a lease tells each only once."""
 
 
 @dataclass(slots=True)
@@ -103,8 +106,20 @@ class Figures:
             for name in ("failures", "skipped", "retries", "logged", "dead_letters", "dead_letter_failures"):
                 setattr(totals, name, getattr(totals, name) + getattr(counts, name))
             totals.last_error_ms = max(totals.last_error_ms, counts.last_error_ms)
-        for topic in report.topics[:TOPICS_PER_REPORT_MAX]:
+            used = list(report.topics[:TOPICS_PER_REPORT_MAX])
+            figures.topics |= dict.fromkeys(used)
+            if figures.topics_reset and (counts.records_read or counts.records_written):
+                figures.topics_reset = False
+                used = list(figures.topics)
+        for topic in used:
             self._topic_used(figures.connector, figures.task, topic)
+
+    def topics_reset(self, connector: str) -> None:
+        """Tell the topics of a connector's leases again, once they have moved records after now."""
+        with self._lock:
+            for figures in self._leases.values():
+                if figures.connector == connector:
+                    figures.topics_reset = True
 
     def ended(self, lease: str) -> None:
         """Forget a lease."""

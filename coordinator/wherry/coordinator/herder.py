@@ -265,7 +265,7 @@ class StandardHerder:
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
         stored = self._stored(name, f"Unknown connector: {name}")
-        if self._stores.statuses.get(name, task) is None and task >= len(stored.tasks):
+        if self._stores.statuses.get(name, task) is None and not 0 <= task < len(stored.tasks):
             raise api.NotFoundError(f"Unknown task: {name}-{task}")
         self._hands.traces.follow(name)
         self._runner.post(ev.TaskRestarted(name, task))
@@ -302,6 +302,7 @@ class StandardHerder:
         if not self._worker.topic_tracking_reset:
             raise api.ForbiddenError("Topic tracking reset is disabled.")
         self._stores.statuses.reset_topics(name)
+        self.figures.topics_reset(name)
 
     # ---- offsets -------------------------------------------------------------------------------------------------
 
@@ -316,8 +317,9 @@ class StandardHerder:
         generation = self._runner.ask(lambda machine: _generation_at_rest(machine, name), ASK_TIMEOUT_S)
         if generation is None:
             raise api.BadRequestError(offsets.NOT_STOPPED.format(name=name))
-        if positions is not None and spec.kind is ev.Kind.SINK:
-            positions = offsets.sink_positions(positions)
+        if positions is not None:
+            check = offsets.sink_positions if spec.kind is ev.Kind.SINK else offsets.source_positions
+            positions = check(positions)
 
         def alter() -> None:
             if self._hands.fencer is not None and spec.exactly_once:
@@ -328,7 +330,13 @@ class StandardHerder:
                 if asked is None:
                     asked = [Position(p.partition, None) for p in self._hands.keeper.load(spec)]
                 self._hands.planner.alter_offsets(spec, generation, asked)
-            self._hands.keeper.alter(spec, positions)
+            try:
+                self._hands.keeper.alter(spec, positions)
+            except WherryError as error:
+                if spec.kind is not ev.Kind.SINK or positions is None:
+                    raise
+                log.warning("The offsets of %s cannot be altered: %s", name, error)
+                raise api.ApiError(offsets.failed_to_alter(name, positions)) from error
 
         self._in_order(name, alter, "alter")
         return offsets.RESET if positions is None else offsets.ALTERED
@@ -559,10 +567,9 @@ def _task_status(status: StoredStatus, version: str | None) -> api.TaskStatus:
 
 def _restarting(before: api.ConnectorStateInfo, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo:
     """The answer to a restart: what is restarted shows RESTARTING, its old trace stays."""
-    resting = (api.State.PAUSED, api.State.STOPPED)
 
     def affected(state: api.State) -> bool:
-        return state is api.State.FAILED if only_failed else state not in resting
+        return state is api.State.FAILED if only_failed else True
 
     connector = before.connector
     if affected(connector.state):

@@ -5,12 +5,12 @@ Decides shapes and messages (Kafka Connect's); never whether the positions exist
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wherry.contract.errors import ConfigError
 from wherry.contract.position import Position, kafka_position
-from wherry.coordinator.api import BadRequestError
+from wherry.coordinator.api import ApiError, BadRequestError
 
 NOT_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
@@ -18,6 +18,8 @@ NOT_STOPPED = (
 )
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
+NO_PARTITION = "null"
+"""What stands for a partition that a request leaves out, or gives as null."""
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
@@ -31,7 +33,46 @@ def sink_positions(positions: Sequence[Position]) -> list[Position]:
     return [_sink_position(position) for position in positions]
 
 
+def source_positions(positions: Sequence[Position]) -> list[Position]:
+    """Positions of a source as they are stored: without those of no partition, which mean nothing.
+
+    Raises:
+        ApiError: A partition or offset holds more than plain values, or a partition is missing. The status is 500,
+            as in the real worker, where a connector's own check tells it.
+    """
+    for position in positions:
+        for fields in () if position.partition == NO_PARTITION else (position.partition_map,):
+            _check_plain(fields)
+        _check_plain(position.offset_map or {})
+    if any(position.partition == NO_PARTITION and position.offset is not None for position in positions):
+        raise ApiError("Partition objects cannot be null")
+    return [position for position in positions if position.partition != NO_PARTITION]
+
+
+def failed_to_alter(name: str, positions: Sequence[Position]) -> str:
+    """The message when Kafka took a sink's positions not: it is another for numbers that no topic can have."""
+    numbers = [position.offset_map for position in positions]
+    if any(number is not None and int(number["kafka_offset"]) < 0 for number in numbers):
+        return f"Failed to modify offsets for sink connector {name}"
+    return f"Failed to alter consumer group offsets for connector {name}"
+
+
+def _check_plain(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        kind = None
+        if isinstance(value, Mapping):
+            kind = "MAP"
+        elif isinstance(value, list):
+            kind = "ARRAY"
+        elif isinstance(value, int) and not -_LONG_MAX - 1 <= value <= _LONG_MAX:
+            kind = "class java.math.BigInteger"
+        if kind:
+            raise ApiError(f"Offsets may only contain primitive types as values, but field {name} contains {kind}")
+
+
 def _sink_position(position: Position) -> Position:
+    if position.partition == NO_PARTITION:
+        raise BadRequestError("The partition for a sink connector offset cannot be null or missing")
     try:
         partition, offset = position.partition_map, position.offset_map
     except ConfigError as error:
@@ -50,7 +91,7 @@ def _sink_position(position: Position) -> Position:
         raise BadRequestError(_unparsable("partition", "Partition", number))
     if offset is None:
         return kafka_position(_text(topic), parsed, None)
-    if offset.get("kafka_offset") is None:
+    if "kafka_offset" not in offset:
         raise BadRequestError("The offset for a sink connector should either be null or contain the key 'kafka_offset'")
     wanted = _number(offset["kafka_offset"], _LONG_MAX)
     if wanted is None:
@@ -76,4 +117,6 @@ def _number(value: Any, maximum: int) -> int | None:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "null"
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

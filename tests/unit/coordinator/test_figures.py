@@ -46,6 +46,21 @@ def test_topics_are_passed_on(figures: Figures, used: list[tuple[str, int, str]]
     assert used == [("c", 2, "a"), ("c", 2, "b")]
 
 
+def test_topics_that_were_reset_are_told_again_once_records_move(
+    figures: Figures, used: list[tuple[str, int, str]]
+) -> None:
+    figures.reported("l", report(read=1, topics=["b", "a"]))
+    used.clear()
+    figures.topics_reset("other")
+    figures.reported("l", report(read=1))
+    figures.topics_reset("c")
+    figures.reported("l", report())
+    assert used == []
+    figures.reported("l", report(read=1))
+    figures.reported("l", report(read=1))
+    assert used == [("c", 2, "b"), ("c", 2, "a")]
+
+
 def test_a_lease_that_ended_is_forgotten_but_counts_for_its_task(figures: Figures) -> None:
     figures.reported("l", report(read=3))
     figures.ended("l")

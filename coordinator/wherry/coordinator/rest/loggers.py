@@ -96,6 +96,8 @@ def _wanted_level(call: Call) -> str:
     text = optional_text(string_map(value, "body").get("level"), "level")
     if text is None:
         raise BadRequestError("Desired 'level' parameter was not specified in request.")
+    if not text:
+        raise BodyError('"level" is empty: one of ' + ", ".join(LEVELS) + " is expected.")
     if text.upper() not in LEVELS:
         raise NotFoundError(f"invalid log level '{text}'.")
     return text.upper()

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from wherry.contract.position import Position
 from wherry.coordinator.api import BadRequestError
+from wherry.coordinator.offsets import NO_PARTITION
 from wherry.coordinator.rest.bodies import BodyError, known_fields, loads
 from wherry.coordinator.rest.routing import Call, Route, json_response
 
@@ -24,11 +25,11 @@ def _alter(call: Call) -> Response:
     if value is None:
         raise BodyError('The request body is missing: {"offsets": [{"partition": {…}, "offset": {…}}]} is expected.')
     entries = known_fields(value, "ConnectorOffsets", ("offsets",)).get("offsets")
+    if entries is not None and not isinstance(entries, list):
+        raise BodyError('"offsets" must be a list of {"partition": {…}, "offset": {…}}.')
     # Emptiness is told before anything is asked about the connector, as the real worker does.
     if not entries:
         raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
-    if not isinstance(entries, list):
-        raise BodyError('"offsets" must be a list of {"partition": {…}, "offset": {…}}.')
     positions = [_position(entry) for entry in entries]
     return json_response({"message": call.herder.alter_offsets(call.name, positions)})
 
@@ -44,7 +45,9 @@ def _position(entry: Any) -> Position:
         raise BodyError('"partition" must be a JSON object.')
     if offset is not None and not isinstance(offset, Mapping):
         raise BodyError('"offset" must be a JSON object, or null to reset the partition.')
-    return Position.of(partition or {}, offset)
+    if partition is None:
+        return Position(NO_PARTITION, Position.of({}, offset).offset)
+    return Position.of(partition, offset)
 
 
 _PATH = "/connectors/{connector}/offsets"

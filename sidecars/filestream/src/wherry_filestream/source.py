@@ -162,7 +162,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
             if FILENAME not in partition:
                 raise ConfigError(f"Partition objects should contain the key '{FILENAME}'")
             if POSITION not in offset:
-                raise ConfigError(f"Partition objects should either be null or contain the key '{POSITION}'")
+                raise ConfigError(f"Offset objects should either be null or contain the key '{POSITION}'")
             position = offset[POSITION]
             if isinstance(position, bool) or not isinstance(position, int):
                 raise ConfigError(f"The value for the '{POSITION}' key in the offset is expected to be a Long value")
