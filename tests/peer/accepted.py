@@ -7,7 +7,6 @@ from tests.peer.compare import Accepted
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted("root", r"body\.commit", "Kafka's commit is not ours."),
     Accepted(".*", r"body.*\.documentation", "Told in our words; no client compares them."),
-    Accepted("validate .*", r"body\.configs\[\d+\]\.value\.recommended_values", "The converters that are there."),
     Accepted(
         "(create|validate) (without class|null class|nothing)|type .* read",
         r"body\.message",
@@ -26,7 +25,6 @@ ACCEPTED: tuple[Accepted, ...] = (
         "with such characters can be reached and deleted.",
     ),
     Accepted("create 'semi.*", "Location", "Kafka Connect's leads to another connector: it leaves the ; as it is."),
-    Accepted("options .*/tasks", "Allow|body", "Internal requests between workers are not for clients."),
     Accepted("validate source: plugin version missing", ".*", "Kafka Connect's second answer to it is an NPE."),
     Accepted("keys of java.lang.String", ".*", "No such class is known here; Kafka Connect tries to make one: 500."),
     Accepted(

@@ -102,8 +102,9 @@ def _lists() -> Iterator[Ask]:
 
 
 def _topics() -> Iterator[Step]:
+    yield Settle(1.5)  # Wherry tells of topics with its reports, one a second
     yield Ask("topics used", "GET", f"/connectors/{GOOD}/topics")
-    yield Ask("topics reset", "PUT", f"/connectors/{GOOD}/topics/reset")
+    yield Ask("topics forgotten", "PUT", f"/connectors/{GOOD}/topics/reset")
     yield Settle()
     yield Ask("topics after a reset", "GET", f"/connectors/{GOOD}/topics")
     yield Append("s.in", b"four\n")

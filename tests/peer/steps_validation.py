@@ -209,6 +209,14 @@ def _plugin_configs() -> Iterator[Ask]:
         "Json",
         "StringConverter",
         "ByteArrayConverter",
+        "BooleanConverter",
+        "LongConverter",
+        "Filter",
+        "HoistField$Value",
+        "org.apache.kafka.connect.transforms.HoistField$Value",
+        "org.apache.kafka.connect.transforms.HoistField",
+        "TopicNameMatches",
+        "RecordIsTombstone",
         "SimpleHeaderConverter",
         "org.apache.kafka.connect.storage.StringConverter",
         "Source",
@@ -225,8 +233,18 @@ def _plugin_configs() -> Iterator[Ask]:
             f"plugins with connectorsOnly={only}",
             "GET",
             f"/connector-plugins?connectorsOnly={only}",
-            only=lambda found: "converter" in {each["type"] for each in found},
+            only=lambda found: sorted({each["type"] for each in found}),
         )
+    yield Ask(
+        "plugins of all kinds",
+        "GET",
+        "/connector-plugins?connectorsOnly=false",
+        only=lambda found: [each for each in found if _is_kafkas(each["class"])],
+    )
+
+
+def _is_kafkas(class_name: str) -> bool:
+    return class_name.startswith("org.apache.kafka.connect.") and ".mirror." not in class_name
 
 
 STEPS: tuple[Step, ...] = (

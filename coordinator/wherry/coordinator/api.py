@@ -273,6 +273,50 @@ class SidecarInfo:
     details: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """Bounded pieces of work of a source; `failed` have failed at least once and are tried again."""
+
+    pending: int
+    active: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetail:
+    """A task as the machine sees it. Records count since this worker started; spans are None where nothing is due."""
+
+    id: int
+    state: str
+    parked: bool
+    restarts: int
+    retry_in_ms: int | None
+    in_state_ms: int | None
+    failure: str
+    partitions: tuple[str, ...]
+    lag: int | None
+    leases: int
+    records_read: int
+    records_written: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorDetail:
+    """A connector as the machine sees it, for `/wherry/v1/connectors`."""
+
+    name: str
+    state: str
+    generation: int
+    restarts: int
+    retry_in_ms: int | None
+    failure: str
+    plan_wanted: bool
+    next_plan_in_ms: int | None
+    splits: SplitCounts
+    tasks: tuple[TaskDetail, ...]
+
+
 class PluginCatalog(Protocol):
     """What is known of classes and configurations; `plugins.py` and `config/` implement it, the herder passes it on."""
 
@@ -385,6 +429,9 @@ class Herder(Protocol):
 
     def health(self) -> Health:
         """Whether the machine's thread answers; never blocks longer than a second."""
+
+    def details(self, name: str | None = None) -> list[ConnectorDetail]:
+        """All connectors, or one, as the machine sees them. NotFoundError `Connector X not found`."""
 
     def leases(self) -> list[LeaseInfo]:
         """Leases running now."""

@@ -137,6 +137,11 @@ class Figures:
         with self._lock:
             return self._leases.get(lease)
 
+    def lags(self, connector: str) -> dict[int, int | None]:
+        """What live leases have still to read, by task; None where it is not known."""
+        with self._lock:
+            return {each.task: each.lag for each in self._leases.values() if each.connector == connector}
+
     def totals(self, connector: str) -> dict[int, Totals]:
         """Sums by task."""
         with self._lock:

@@ -25,6 +25,7 @@ from wherry.coordinator.commits import PositionKeeper, group_of
 from wherry.coordinator.config.direct import is_direct
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.control import ControlServer
+from wherry.coordinator.details import detail
 from wherry.coordinator.exactly_once import Fencer
 from wherry.coordinator.figures import Figures
 from wherry.coordinator.grants import Grants, LeaseTimings
@@ -393,6 +394,22 @@ class StandardHerder:
         if spark.state != "up":
             return api.Health("unhealthy", f"Worker can't run tasks. {spark.message}")
         return api.Health("healthy", "Worker has completed startup and is ready to handle requests.")
+
+    def details(self, name: str | None = None) -> list[api.ConnectorDetail]:
+        """All connectors, or one, as the machine sees them."""
+        names = self.connectors() if name is None else [self._stored(name, f"Connector {name} not found").name]
+
+        def look(machine: Machine) -> list[api.ConnectorDetail]:
+            now_ms = int(time.monotonic() * 1000)
+            books = [book for book in map(machine.book, names) if book is not None]
+            return [
+                detail(book, self.figures.totals(book.name), self.figures.lags(book.name), now_ms) for book in books
+            ]
+
+        found = self._runner.ask(look, ASK_TIMEOUT_S)
+        if name is not None and not found:  # stored, and not yet taken up, or deleted meanwhile
+            raise api.NotFoundError(f"Connector {name} not found")
+        return found
 
     def leases(self) -> list[api.LeaseInfo]:
         """Leases running now."""

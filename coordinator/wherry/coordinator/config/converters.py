@@ -112,4 +112,4 @@ def find(name: str, *, header: bool = False) -> ConverterClass | None:
 
 def class_names(*, header: bool = False) -> tuple[str, ...]:
     """Class names to offer."""
-    return tuple(found.class_name for found in CONVERTERS if header or not found.header_only)
+    return tuple(sorted(found.class_name for found in CONVERTERS if header or not found.header_only))

@@ -33,7 +33,7 @@ BODY_BYTES_MAX = 8 * 1024 * 1024
 VERSION_HEADER = "Wherry-Version"
 
 
-_MAIN = (
+MAIN_ROUTES = (
     *root.ROUTES,
     *connectors.ROUTES,
     *tasks.ROUTES,
@@ -72,7 +72,7 @@ class App:
         self._auth = auth
         self._limiter: anyio.CapacityLimiter | None = None
         self._router = Router(
-            [*(_MAIN if main else ()), *(loggers.routes(loggers.Loggers()) if admin else ())],
+            [*(MAIN_ROUTES if main else ()), *(loggers.routes(loggers.Loggers()) if admin else ())],
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -85,6 +85,7 @@ class Route:
         path: `{x}` in it is a variable.
         handler: Answers.
         takes_body: Whether it reads the body; others ignore one.
+        produces: The media type of its answers.
         internal: Whether workers send it to one another, signed; such requests need no password.
     """
 
@@ -93,6 +94,7 @@ class Route:
     handler: Handler
     takes_body: bool = False
     internal: bool = False
+    produces: str = _JSON
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -159,7 +161,7 @@ def check_media_types(route: Route, *, content_type: str | None, accept: str | N
             raise UnmatchedError(415)
         if route.takes_body and (content_type is None or "*" in content_type):
             raise NoMediaTypeError
-    if accept and not any(_accepts_json(part) for part in accept.split(",")):
+    if accept and not any(_accepts(part, route.produces) for part in accept.split(",")):
         raise UnmatchedError(406)
 
 
@@ -204,6 +206,7 @@ def _options(methods: Mapping[str, Route], accept: str | None) -> Response:
     return Response(", ".join(allowed), headers={**headers, "Content-Type": "text/plain"})
 
 
-def _accepts_json(media_range: str) -> bool:
+def _accepts(media_range: str, media_type: str) -> bool:
     # A weight of 0 does not refuse, as the real worker reads it.
-    return media_range.partition(";")[0].strip().lower() in (*_READ, "*")
+    family = f"{media_type.partition('/')[0]}/*"
+    return media_range.partition(";")[0].strip().lower() in (media_type, family, "*/*", "*")

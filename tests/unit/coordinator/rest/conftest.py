@@ -18,6 +18,7 @@ from wherry.coordinator.api import (
     ConfigInfos,
     ConfigKeyInfo,
     ConfigValueInfo,
+    ConnectorDetail,
     ConnectorInfo,
     ConnectorStateInfo,
     ConnectorStatus,
@@ -30,8 +31,10 @@ from wherry.coordinator.api import (
     RestartInfo,
     ServerInfo,
     SidecarInfo,
+    SplitCounts,
     State,
     TargetState,
+    TaskDetail,
     TaskStatus,
 )
 from wherry.coordinator.rest.app import App
@@ -159,6 +162,16 @@ class FakeHerder:
 
     def health(self) -> Health:
         return Health(self.health_status, "fine")
+
+    def details(self, name: str | None = None) -> list[ConnectorDetail]:
+        if name is not None:
+            self._known(name, "Connector {} not found")
+        task = TaskDetail(0, "parked", True, 1, None, 5, "", ("t-0",), 7, 2, 10, 9, 1)
+        names = list(self.configs) if name is None else [name]
+        return [
+            ConnectorDetail(each, "running", 3, 0, None, "", False, None, SplitCounts(1, 2, 0), (task,))
+            for each in names
+        ]
 
     def leases(self) -> list[LeaseInfo]:
         return [LeaseInfo("c", 0, 3, "RUNNING")]
