@@ -105,7 +105,7 @@ _OPERATIONS: tuple[tuple[Any, ...], ...] = (
     ("get", "/wherry/v1/connectors", "wherry", "Connectors, their waits and splits", {200: "Details"}, (), None, ()),
     ("get", "/wherry/v1/connectors/{connector}", "wherry", "One of them", {200: "Detail"}, (404,), None, ()),
     ("get", "/wherry/v1/leases", "wherry", "Leases running now", {200: "Leases"}, (), None, ()),
-    ("get", "/wherry/v1/restarts", "wherry", "What failed lately, and is started again", {200: "Restarts"}, (), None, ()),
+    ("get", "/wherry/v1/restarts", "wherry", "What failed lately", {200: "Restarts"}, (), None, ()),
     ("get", "/wherry/v1/overlaps", "wherry", "Sinks in one another's way", {200: "Overlaps"}, (), None, ()),
     ("get", "/wherry/v1/parked", "wherry", "Tasks that wait for something to do", {200: "Parked"}, (), None, ()),
     ("get", "/wherry/v1/lag", "wherry", "Records still to read, by task", {200: "Lag"}, (), None, ()),
