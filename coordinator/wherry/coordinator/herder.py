@@ -28,12 +28,12 @@ from wherry.coordinator.control import ControlServer
 from wherry.coordinator.details import detail
 from wherry.coordinator.exactly_once import Fencer
 from wherry.coordinator.figures import Figures
-from wherry.coordinator.grants import Grants, LeaseTimings
+from wherry.coordinator.grants import Grants
 from wherry.coordinator.hands import Hands
 from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
-from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.machine import Machine
+from wherry.coordinator.manners import lease_times, lease_timings, restart_policy
 from wherry.coordinator.overlaps import overlaps, sinks_of
 from wherry.coordinator.planner import Planner
 from wherry.coordinator.plugins import PluginRegistry
@@ -47,8 +47,6 @@ from wherry.coordinator.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
-DRAIN_MS_MAX: Final = 3_500
-"""SIGTERM leaves 5 s in all."""
 HEALTH_TIMEOUT_S: Final = 1.0
 ASK_TIMEOUT_S: Final = 5.0
 OFFSETS_TIMEOUT_S: Final = 60.0
@@ -525,36 +523,6 @@ class StandardHerder:
         stored = self._stores.configs.snapshot().connectors.get(name)
         if stored is not None and values:
             self._stores.configs.put_connector(name, {**stored.config, **values})
-
-
-def lease_times(worker: WorkerConfig) -> LeaseTimes:
-    """How long leases may be silent, from the worker's configuration."""
-    return LeaseTimes(
-        silence_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
-        drain_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
-        drain_grace_ms=500,
-    )
-
-
-def lease_timings(worker: WorkerConfig) -> LeaseTimings:
-    """What leases are told about time, from the worker's configuration."""
-    return LeaseTimings(
-        report_interval_ms=int(worker.parsed["wherry.lease.report.interval.ms"]),
-        commit_interval_ms=worker.offset_flush_interval_ms,
-        idle_park_ms=int(worker.parsed["wherry.idle.park.ms"]),
-        coordinator_timeout_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
-        drain_timeout_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
-    )
-
-
-def restart_policy(worker: WorkerConfig) -> ev.RestartPolicy:
-    """How failures are followed by restarts, from the worker's configuration."""
-    return ev.RestartPolicy(
-        enabled=bool(worker.parsed["wherry.restart.enabled"]),
-        restarts_max=int(worker.parsed["wherry.restart.max"]),
-        base_ms=int(worker.parsed["wherry.restart.base.ms"]),
-        delay_ms_max=int(worker.parsed["wherry.restart.delay.max.ms"]),
-    )
 
 
 def _generation_at_rest(machine: Machine, name: str) -> int | None:
