@@ -12,6 +12,7 @@ from typing import Final
 from wherry.contract import to_proto
 from wherry.contract.description import ClassDescription
 from wherry.contract.position import Position
+from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import exactly_once
 from wherry.coordinator.config import direct
@@ -55,6 +56,14 @@ class Grants:
     def resolved(self, config: Mapping[str, str]) -> dict[str, str]:
         """A connector's configuration with its placeholders filled in."""
         return dict(self._worker.providers.resolve(config).values)
+
+    def check_topic_creation(self, spec: ConnectorSpec) -> None:
+        """Refuse a source whose `topic.creation.*` can't be: not when it is written, but before it starts.
+
+        Raises:
+            ConfigError: A key is missing or wrong.
+        """
+        TopicRules.of(self.resolved(spec.config), self._worker.values)
 
     def description(self, spec: ConnectorSpec) -> ClassDescription:
         """What a connector's class is and can do."""

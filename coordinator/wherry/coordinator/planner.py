@@ -7,7 +7,6 @@ held between plans while it may have something to say (Watch, Events) or will so
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from wherry.contract import from_proto
 from wherry.contract.client import SidecarClient
 from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, ErrorClass, TransientError, WherryError
+from wherry.contract.javaregex import RegexError, compile_java
 from wherry.contract.plan import Plan
 from wherry.contract.position import Position, kafka_partition_json
 from wherry.control.v1 import lease_pb2
@@ -87,6 +87,8 @@ class Planner:
         """
         if effect.spec.kind is ev.Kind.SINK:
             return ev.SinkPlan(self.sink_partitions(effect.spec, check_group=effect.first))
+        if effect.first and effect.spec.kind is ev.Kind.SOURCE:
+            self._grants.check_topic_creation(effect.spec)
         try:
             return ev.SourcePlan(self._source_plan(effect, positions))
         except TransientError:
@@ -256,10 +258,10 @@ def partitions_of(config: Mapping[str, str], topics: Mapping[str, int]) -> tuple
     regex = config.get("topics.regex", "").strip()
     if regex:
         try:
-            matches = re.compile(regex).fullmatch
-        except re.error as error:
+            matches = compile_java(regex).fullmatch
+        except RegexError as error:
             raise ConfigError(
-                f"Invalid value {regex} for configuration topics.regex: {error}", key="topics.regex"
+                f"Invalid value {regex} for configuration topics.regex: Invalid regex: {error}", key="topics.regex"
             ) from error
         names = [name for name in topics if matches(name)]
     else:

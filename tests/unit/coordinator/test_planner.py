@@ -28,6 +28,10 @@ def test_a_regex_matches_whole_names() -> None:
     assert len(partitions_of({"topics.regex": "orders.*"}, TOPICS)) == 3
 
 
+def test_a_regex_is_javas() -> None:
+    assert len(partitions_of({"topics.regex": r"\Qorders\E(-\p{Lower}+)?"}, TOPICS)) == 3
+
+
 def test_a_regex_that_is_none_is_told_by_its_key() -> None:
     with pytest.raises(ConfigError, match=r"Invalid value \( for configuration topics\.regex") as wrong:
         partitions_of({"topics.regex": "("}, TOPICS)

@@ -22,6 +22,7 @@ from wherry.contract.errors import ConfigError, ConnectorBugError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
+from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
 from wherry.worker import native
 from wherry.worker.boundaries import Boundaries, Boundary
@@ -41,7 +42,7 @@ from wherry.worker.endpoints.kafka_reader import KafkaReader
 from wherry.worker.endpoints.kafka_writer import KafkaWriter
 from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
 from wherry.worker.endpoints.sidecar_writer import SidecarWriter
-from wherry.worker.endpoints.topics import TopicCreator, TopicRules, offsets_topic_rules
+from wherry.worker.endpoints.topics import TopicCreator, offsets_topic_rules
 from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment

@@ -6,13 +6,13 @@ Errors of values are part of the result, never exceptions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wherry.contract.config import ConfigKey, invalid
 from wherry.contract.description import ClassDescription, Role, SourceClass
 from wherry.contract.java import in_map_order
+from wherry.contract.javaregex import RegexError, compile_java
 from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigValueInfo
 from wherry.coordinator.config import clientkeys, converters, errorkeys, transforms
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS, SINK_KEYS, SOURCE_KEYS
@@ -239,8 +239,8 @@ def _check_topics(report: Report) -> None:
         report.add("topics.regex", invalid("topics.regex", None, "Invalid regex: there is none"))
     if pattern:
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_java(pattern)
+        except RegexError as error:
             report.add("topics.regex", invalid("topics.regex", pattern, f"Invalid regex: {error}"))
             return
     given = {name for name in ("topics", "topics.regex") if (report.config.get(name) or "").strip()}
@@ -266,7 +266,7 @@ def _check_dead_letters(report: Report, topics: list[str], pattern: str) -> None
             f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
             f"('topics=[{', '.join(topics)}]') consumed by the connector",
         )
-    if pattern and re.fullmatch(pattern, dead_letters):
+    if pattern and compile_java(pattern).fullmatch(dead_letters):
         report.add(
             "topics.regex",
             f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "

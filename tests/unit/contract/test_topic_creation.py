@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wherry.contract.errors import ConfigError
-from wherry.worker.endpoints.topics import TopicRules, TopicSettings
+from wherry.contract.topic_creation import TopicRules, TopicSettings
 
 DEFAULT = {"topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "-1"}
 
@@ -39,3 +39,28 @@ def test_the_first_group_that_matches_wins_and_takes_missing_numbers_from_the_de
 def test_a_default_group_without_its_numbers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"topic\.creation\.default\.replication\.factor must be set"):
         TopicRules.of({"topic.creation.default.partitions": "1"}, {})
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"default.partitions": "0"}, "Invalid value 0 for configuration topic.creation.default.partitions"),
+        ({"default.replication.factor": "-2"}, "it must be at least 1, or -1 for the broker's default"),
+        ({"default.partitions": "many"}, "Not a number of type INT"),
+        ({"groups": "g", "g.include": "a(b"}, "topic.creation.g.include: Invalid regex: Unclosed group"),
+        ({"groups": "g", "g.include": "a", "g.partitions": "0"}, "configuration topic.creation.g.partitions"),
+    ],
+)
+def test_rules_that_can_not_be_are_refused_before_any_topic_is_made(config: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        rules(**config)
+    assert told in refused.value.message
+
+
+def test_a_group_without_include_takes_no_topic() -> None:
+    assert rules(**{"groups": "g", "g.partitions": "9"}).settings("t") == TopicSettings(3, -1, {})
+
+
+def test_expressions_are_javas() -> None:
+    made = rules(**{"groups": "g", "g.include": r"\Qa.b\E, \p{Digit}+", "g.partitions": "9"})
+    assert [made.settings(topic).partitions for topic in ("a.b", "axb", "123")] == [9, 3, 9]
