@@ -1,0 +1,123 @@
+"""Who leads: one coordinator's view of its Kafka consumer group, as a small machine.
+
+All coordinators of a `group.id` subscribe to the config topic, which has one partition; whoever is given it leads, once
+it has fenced its forerunner and read what that one wrote. Decides the next phase and what is to be done; sees no Kafka,
+no clock and no threads. A coordinator that has been out of touch (a frozen process, a network cut) asks before it goes
+on, for another one may lead by then.
+
+    OUTSIDE ─joined─► STANDBY ─given─► CLAIMING ─claimed─► LEADING ─silent─► DOUBTING ─confirmed─► LEADING
+                         ▲───────taken, lost, fenced, refuted────────┘
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+class Phase(enum.Enum):
+    """Where a coordinator stands in its group."""
+
+    OUTSIDE = "outside"
+    STANDBY = "standby"
+    CLAIMING = "claiming"
+    LEADING = "leading"
+    DOUBTING = "doubting"
+    LEFT = "left"
+
+
+class Input(enum.Enum):
+    """What can happen."""
+
+    JOINED = "joined"
+    """The group has taken us in, without the partition."""
+    GIVEN = "given"
+    """The partition is ours."""
+    TAKEN = "taken"
+    """The partition has gone to another one, in good order or not."""
+    CLAIMED = "claimed"
+    """Our forerunner is fenced, and all it wrote is read."""
+    CLAIM_FAILED = "claim failed"
+    FENCED = "fenced"
+    """A write was refused, for another one leads."""
+    SILENT = "silent"
+    """For too long we have not been running, or have not been in touch."""
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    LEAVE = "leave"
+
+
+class Effect(enum.Enum):
+    """What is to be done."""
+
+    CLAIM = "claim"
+    """Fence the forerunner and read the topics; answered by CLAIMED or CLAIM_FAILED."""
+    LEAD = "lead"
+    """Take up all connectors."""
+    DEPOSE = "depose"
+    """Drop all work at once, without committing anything."""
+    ASK = "ask"
+    """Ask the group who has the partition; answered by CONFIRMED or REFUTED."""
+    REJOIN = "rejoin"
+    """Leave the group and join it anew."""
+    LEAVE = "leave"
+
+
+_P, _I, _E = Phase, Input, Effect
+TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Phase, tuple[Effect, ...]]]] = {
+    (_P.OUTSIDE, _I.JOINED): (_P.STANDBY, ()),
+    (_P.OUTSIDE, _I.GIVEN): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.STANDBY, _I.GIVEN): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.CLAIMING, _I.CLAIMED): (_P.LEADING, (_E.LEAD,)),
+    (_P.CLAIMING, _I.CLAIM_FAILED): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.CLAIMING, _I.TAKEN): (_P.STANDBY, ()),
+    (_P.CLAIMING, _I.SILENT): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.LEADING, _I.TAKEN): (_P.STANDBY, (_E.DEPOSE,)),
+    (_P.LEADING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
+    (_P.LEADING, _I.SILENT): (_P.DOUBTING, (_E.ASK,)),
+    (_P.DOUBTING, _I.CONFIRMED): (_P.LEADING, ()),
+    (_P.DOUBTING, _I.REFUTED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
+    (_P.DOUBTING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
+    (_P.DOUBTING, _I.TAKEN): (_P.STANDBY, (_E.DEPOSE,)),
+    **{(phase, _I.LEAVE): (_P.LEFT, (_E.LEAVE,)) for phase in _P if phase is not _P.LEFT},
+}
+"""Everything else changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A coordinator in its group.
+
+    Attributes:
+        claim: Number of the claim under way or made; answers to older ones count no more.
+    """
+
+    phase: Phase = Phase.OUTSIDE
+    claim: int = 0
+
+    @property
+    def may_write(self) -> bool:
+        """Whether what is written now is written by the leader."""
+        return self.phase is Phase.LEADING
+
+
+def step(
+    membership: Membership, given: Input, *, claim: int | None = None
+) -> tuple[Membership, tuple[Effect, ...]]:
+    """The membership afterwards, and what is to be done in this order.
+
+    Args:
+        membership: As it is.
+        given: What happened.
+        claim: For CLAIMED, CLAIM_FAILED, CONFIRMED and REFUTED: the claim it is the answer to.
+    """
+    if claim is not None and claim != membership.claim:
+        return membership, ()
+    found = TRANSITIONS.get((membership.phase, given))
+    if found is None:
+        return membership, ()
+    phase, effects = found
+    number = membership.claim + (Effect.CLAIM in effects)
+    return replace(membership, phase=phase, claim=number), effects
