@@ -1,4 +1,4 @@
-"""Runs `membership.txt` against the membership: an input, then the phase and the effects; and looks at all transitions."""
+"""Runs `leadership/membership.txt`: an input, then the phase and the effects; and looks at all transitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wherry.coordinator.membership import TRANSITIONS, Effect, Input, Membership, Phase, step
 
-SCENARIO = Path(__file__).with_name("membership.txt")
+SCENARIO = Path(__file__).parent / "leadership/membership.txt"
 
 
 def blocks() -> Iterator[tuple[int, str, str]]:

@@ -58,6 +58,12 @@ class Stage:
             return ev.EngineUp()
         return ev.EngineDown(ev.Failure(ErrorClass.TRANSIENT, message), permanent="for-good" in more)
 
+    def lead(self, generation: str) -> ev.Event:
+        return ev.LeadershipGiven(int(generation))
+
+    def depose(self) -> ev.Event:
+        return ev.LeadershipLost()
+
     def shutdown(self) -> ev.Event:
         return ev.ShutdownAsked()
 

@@ -62,6 +62,8 @@ class Standalone:
         directory: Folder for its files, which stays; None makes one that goes with it.
     """
 
+    command = "standalone"
+
     def __init__(
         self,
         *,
@@ -84,7 +86,7 @@ class Standalone:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "offset.flush.interval.ms": "1000",
-            "offset.storage.file.filename": str(self.offsets_file),
+            **self.of_mode(),
             **(settings or {}),
             "listeners": self.rest.url,
         }
@@ -104,6 +106,10 @@ class Standalone:
             error.add_note(f"The end of Wherry's log:\n{self.log_tail()}")
         self.close()
 
+    def of_mode(self) -> dict[str, str]:
+        """Return the settings that its mode demands."""
+        return {"offset.storage.file.filename": str(self.offsets_file)}
+
     @property
     def pid(self) -> int:
         """Process id of the coordinator. Only after `start`."""
@@ -121,7 +127,7 @@ class Standalone:
             files.append(str(path))
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "wherry.coordinator.cli", "standalone", str(worker), *files],
+                [sys.executable, "-m", "wherry.coordinator.cli", self.command, str(worker), *files],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -274,6 +274,18 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class LeadershipGiven:
+    """This coordinator leads now; generations go on above `generation`, and so above those of its forerunner."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipLost:
+    """Another coordinator leads: all work is dropped, and nothing more is committed or told."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownAsked:
     """The coordinator is to end: every lease is drained and nothing starts any more."""
 
@@ -295,4 +307,4 @@ ConnectorEvent = (
     | LeaseEnded
     | LeaseLost
 )
-Event = ConnectorEvent | EngineUp | EngineDown | Tick | ShutdownAsked
+Event = ConnectorEvent | EngineUp | EngineDown | Tick | LeadershipGiven | LeadershipLost | ShutdownAsked

@@ -37,6 +37,8 @@ class Surroundings:
     engine_failure: ev.Failure | None = None
     """Set when leases can't be run until a person does something."""
     closing: bool = False
+    leads: bool = True
+    """Whether connectors are ours to run; another coordinator may have them."""
     generation: int = 0
     """Last one given out, over all connectors."""
     lease_number: int = 0

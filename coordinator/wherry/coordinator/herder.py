@@ -148,13 +148,21 @@ class StandardHerder:
 
     def start(self) -> None:
         """Start all parts and take up every connector in the config store. Returns at once; Spark takes seconds."""
+        self.start_parts()
+        self._hands.spark.start()
+        self._reloader.start()
+        self.take_up()
+
+    def start_parts(self) -> None:
+        """Start all parts but Spark, with nothing to do yet."""
         hands = self._hands
         hands.control.start()
         hands.hosts.start()
         self._runner.start()
         hands.watcher.start()
-        hands.spark.start()
-        self._reloader.start()
+
+    def take_up(self) -> None:
+        """Take up every connector in the config store."""
         for stored in self._stores.configs.snapshot().connectors.values():
             self._post_put(stored)
 

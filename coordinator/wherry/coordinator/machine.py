@@ -66,6 +66,12 @@ class Machine:
                 self._around.engine_up = False
                 self._around.engine_failure = event.failure if event.permanent else None
                 return self._all(lambda book: book.engine_lost(now_ms), now_ms)
+            case ev.LeadershipGiven():
+                self._around.generation = max(self._around.generation, event.generation)
+                self._around.leads = True
+                return []
+            case ev.LeadershipLost():
+                return self._drop_all()
             case ev.ShutdownAsked():
                 self._around.closing = True
                 return self._all(lambda book: book.close(now_ms), now_ms)
@@ -116,6 +122,8 @@ class Machine:
 
     def _one(self, event: ev.ConnectorEvent, now_ms: int) -> list[fx.Effect]:
         book = self._books.get(event.connector)
+        if isinstance(event, ev.ConnectorPut) and not self._around.leads:
+            return []  # its sender has not heard yet
         if isinstance(event, ev.ConnectorPut) and (book is None or book.connector.state is ConnectorState.DELETING):
             return self._create(event, book, now_ms)
         if book is None:
@@ -137,6 +145,22 @@ class Machine:
             effects.append(fx.CleanUpDeleted(old.name, old.spec, old.handout.generation))
         book = self._books[event.connector] = Book(event, self._around)
         return effects + self._settled(book, now_ms)
+
+    def _drop_all(self) -> list[fx.Effect]:
+        """Another coordinator has everything now: its leases are of a newer generation, ours must end as they are."""
+        self._around.leads = False
+        effects: list[fx.Effect] = []
+        for book in self._books.values():
+            for lease in book.handout.leases.values():
+                effects += [
+                    fx.FenceLease(book.name, lease.id, lease.generation),
+                    fx.CancelLease(book.name, lease.id),
+                ]
+            effects.append(fx.StopSidecars(book.name))
+        self._books.clear()
+        self._due.clear()
+        self._timers.clear()
+        return effects
 
     def _all(self, act: Callable[[Book], None], now_ms: int) -> list[fx.Effect]:
         effects: list[fx.Effect] = []

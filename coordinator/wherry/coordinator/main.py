@@ -1,4 +1,4 @@
-"""Puts a worker together and runs it: `wherry standalone`.
+"""Puts a worker together and runs it: `wherry standalone`. `distributed.py` adds what a cluster needs.
 
 Order of a start: files are read and ports bound first, so that what is wrong with them is told at once; then the parts
 start side by side and REST answers, while Spark and Kafka are waited for behind it; then connectors from files are
@@ -31,6 +31,7 @@ from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
 from wherry.coordinator.probe import PluginProber
+from wherry.coordinator.rest.server import RestServer
 from wherry.coordinator.rest.site import RestSite
 from wherry.coordinator.store.local import FileOffsetStore, MemoryConfigStore, MemoryStatusStore
 
@@ -55,17 +56,20 @@ class StandaloneWorker:
         ConfigError: The offsets file, a listener or another setting cannot be used.
     """
 
+    mode = "standalone"
+    herder_class = StandardHerder
+
     def __init__(self, worker: WorkerConfig, files: Sequence[ConnectorFile] = ()) -> None:
         began = time.monotonic()
         worker.warn_unknown()
         worker.warn_clients()
         rules = rules_of(worker)
-        offsets = FileOffsetStore(worker.offsets_file)
         self._files = files
         self._worker = worker
         self._failure: queue.SimpleQueue[Exception] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._kafka = KafkaAdmin(worker.admin_config())
+        stores = self._stores()
         site = RestSite(worker)
         self._temporary = contextlib.ExitStack()
         directory = self._temporary.enter_context(_run_directory(worker))
@@ -75,21 +79,16 @@ class StandaloneWorker:
             [*bundled_folders(), *worker.plugin_path], self._prober.describe, cache=cache_folder()
         )
         self.catalog = Catalog(registry, rules=rules, providers=worker.providers, prober=self._prober)
-        self.herder = StandardHerder(
-            worker,
-            registry,
-            self.catalog,
-            hosts,
-            Stores(MemoryConfigStore(), offsets, MemoryStatusStore()),
-            directory,
-            worker_id=worker.worker_id(site.ports),
+        self.worker_id = worker.worker_id(site.ports)
+        self.herder = self.herder_class(
+            worker, registry, self.catalog, hosts, stores, directory, worker_id=self.worker_id
         )
-        self.rest = site.serve(self.herder, version=own_version())
-        _log.info("Kafka Connect standalone worker initialization took %dms", (time.monotonic() - began) * 1000)
+        self.rest = self._serve(site)
+        _log.info("Kafka Connect %s worker initialization took %dms", self.mode, (time.monotonic() - began) * 1000)
 
     def start(self) -> None:
         """Start all parts; returns when REST answers. Connectors from files follow in the background."""
-        self.herder.start()
+        self._start_parts()
         self.rest.start()
         for url in self.rest.urls:
             _log.info("REST server listening at %s/", url)
@@ -121,6 +120,15 @@ class StandaloneWorker:
         stopping.join(max(deadline - time.monotonic(), 0.1))
         self._temporary.close()
         _log.info("Kafka Connect stopped")
+
+    def _stores(self) -> Stores:
+        return Stores(MemoryConfigStore(), FileOffsetStore(self._worker.offsets_file), MemoryStatusStore())
+
+    def _serve(self, site: RestSite) -> RestServer:
+        return site.serve(self.herder, version=own_version())
+
+    def _start_parts(self) -> None:
+        self.herder.start()
 
     def _begin(self) -> None:
         self._await_kafka()
@@ -192,13 +200,28 @@ def standalone(
     Raises:
         ConfigError: A file or setting is wrong, a port is taken, or Kafka cannot be reached.
     """
-    _log.info("Wherry %s, with Kafka Connect's API", own_version())
-    _log.info("Kafka version: %s", KAFKA_VERSION)
+    tell_versions()
     config = WorkerConfig.load(worker_file, environ=os.environ)
     files = [connectorfile.load(path) for path in connector_files]
     _check_names(files)
+    run(lambda: StandaloneWorker(config, files), ready=ready, stuck=stuck)
+
+
+def tell_versions() -> None:
+    """Log what this is, in the words other tools wait for."""
+    _log.info("Wherry %s, with Kafka Connect's API", own_version())
+    _log.info("Kafka version: %s", KAFKA_VERSION)
+
+
+def run(
+    make: Callable[[], StandaloneWorker],
+    *,
+    ready: Callable[[StandaloneWorker], None] = lambda worker: None,
+    stuck: Callable[[], None] = lambda: None,
+) -> None:
+    """Make a worker and run it until it cannot go on; see `standalone`."""
     flush = telemetry.setup("wherry-coordinator")
-    worker = StandaloneWorker(config, files)
+    worker = make()
     try:
         worker.start()
         _log.info("Kafka Connect started")

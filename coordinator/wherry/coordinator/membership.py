@@ -103,9 +103,7 @@ class Membership:
         return self.phase is Phase.LEADING
 
 
-def step(
-    membership: Membership, given: Input, *, claim: int | None = None
-) -> tuple[Membership, tuple[Effect, ...]]:
+def step(membership: Membership, given: Input, *, claim: int | None = None) -> tuple[Membership, tuple[Effect, ...]]:
     """The membership afterwards, and what is to be done in this order.
 
     Args:

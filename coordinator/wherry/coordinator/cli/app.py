@@ -20,6 +20,7 @@ from wherry.coordinator.cli.errors import ExitCode, Failure, failure_of
 COMMAND_MODULES = (
     "wherry.coordinator.cli.demo",
     "wherry.coordinator.cli.standalone",
+    "wherry.coordinator.cli.distributed",
     "wherry.coordinator.cli.connectors",
     "wherry.coordinator.cli.plugins",
     "wherry.coordinator.cli.dlq",

@@ -12,14 +12,20 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from wherry.contract.errors import ConfigError
-from wherry.coordinator.rest.app import App
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+Application = Callable[["Scope", "Receive", "Send"], Awaitable[None]]
+"""What ASGI calls an application."""
 
 START_DEADLINE_S = 10.0
 STOP_DEADLINE_S = 2.0
@@ -81,7 +87,7 @@ class Listener:
 class Door:
     """A bound socket and what is served there; with a context over https."""
 
-    app: App
+    app: Application
     bound: socket.socket
     context: ssl.SSLContext | None = None
 

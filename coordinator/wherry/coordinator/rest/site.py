@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wherry.coordinator.api import Herder
@@ -16,7 +16,7 @@ from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.rest import auth, tls
 from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.headers import HeaderRules, parse_rules
-from wherry.coordinator.rest.server import Door, Listener, RestServer
+from wherry.coordinator.rest.server import Application, Door, Listener, RestServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,19 @@ class RestSite:
         """Ports of the listeners that serve the API, in the order of the settings."""
         return [int(bound.getsockname()[1]) for place, bound in self._doors if place.main]
 
-    def serve(self, herder: Herder, *, version: str) -> RestServer:
-        """A server for a herder; not started yet."""
-        apps: dict[tuple[bool, bool], App] = {}
+    def serve(
+        self, herder: Herder, *, version: str, around: Callable[[App], Application] = lambda app: app
+    ) -> RestServer:
+        """A server for a herder, with something around what it serves; not started yet."""
+        apps: dict[tuple[bool, bool], Application] = {}
         doors = []
         for place, bound in self._doors:
             kind = place.main, place.admin
             if kind not in apps:
-                apps[kind] = App(
+                app = App(
                     herder, version=version, rules=self._rules, main=place.main, admin=place.admin, auth=self._auth
                 )
+                apps[kind] = around(app)
             doors.append(Door(apps[kind], bound, place.context))
         return RestServer(doors)
 

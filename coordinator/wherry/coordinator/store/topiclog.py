@@ -104,9 +104,12 @@ class FencedWriter:
     Args:
         config: Connection settings of librdkafka.
         transactional_id: The name that only one writer may have.
+        fenced: Told when the broker has refused a write, because another one has claimed the id.
     """
 
-    def __init__(self, config: Mapping[str, Any], transactional_id: str) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], transactional_id: str, fenced: Callable[[], None] = lambda: None
+    ) -> None:
         self._plain = PlainWriter(config)
         self._config = {
             **_QUIET,
@@ -119,6 +122,7 @@ class FencedWriter:
             "transaction.timeout.ms": int(WRITE_TIMEOUT_S * 1000),
         }
         self._id = transactional_id
+        self._fenced = fenced
         self._lock = threading.Lock()
         self._client: Any = None
         self._claimed = False
@@ -185,6 +189,7 @@ class FencedWriter:
 
         if isinstance(error, KafkaException) and error.args[0].fatal():
             self._claimed, self._client = False, None
+            self._fenced()
             return FencedError(f"Another coordinator leads now; nothing was written to {topic}.")
         try:
             producer.abort_transaction(CLAIM_TIMEOUT_S)

@@ -1,0 +1,187 @@
+"""Puts a worker of a cluster together and runs it: `wherry distributed`.
+
+Takes a Kafka Connect cluster's own worker file: the same topics, the same group. Of several coordinators one leads, the
+others answer reads and forward the rest to it. Order of a start: REST answers first; then the three topics are created
+or checked and read; then the group is joined, and whoever is given the lead takes up all connectors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from wherry.contract.errors import ConfigError, TransientError
+from wherry.coordinator import cluster
+from wherry.coordinator.cluster import ClusterHerder
+from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.herder import Stores
+from wherry.coordinator.leadership import GroupSettings, Leadership
+from wherry.coordinator.main import KAFKA_RETRY_S, STOP_TIMEOUT_S, StandaloneWorker, own_version, run, tell_versions
+from wherry.coordinator.rest.app import App
+from wherry.coordinator.rest.forward import Forwarding
+from wherry.coordinator.rest.loggers import LEVELS, Loggers
+from wherry.coordinator.rest.server import Application, RestServer
+from wherry.coordinator.rest.site import RestSite
+from wherry.coordinator.store.internal_topics import ensure, internal_topics
+from wherry.coordinator.store.kafka import KafkaStores
+from wherry.coordinator.store.topiclog import FencedWriter
+
+_log = logging.getLogger(__name__)
+
+LEAVE_S: Final = 0.7
+"""Of the time for an end, what is kept for leaving the group."""
+JOIN_WAIT_S: Final = 600.0
+
+
+class DistributedWorker(StandaloneWorker):
+    """One coordinator of a cluster. Implements `leadership.Leading`."""
+
+    mode = "distributed"
+    herder_class = ClusterHerder
+    herder: ClusterHerder
+
+    def __init__(self, worker: WorkerConfig) -> None:
+        self._ready = False
+        self._leadership: Leadership | None = None
+        super().__init__(worker)
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    def _stores(self) -> Stores:
+        worker = self._worker
+        # Kafka Connect's own clients take the worker's settings without prefix, as its admin client does.
+        client = worker.admin_config()
+        self._client = client
+        self._group = str(worker.parsed["group.id"])
+        self._topics = internal_topics(worker.values, worker.parsed)
+        self._writer = FencedWriter(client, f"connect-cluster-{self._group}", self._fenced)
+        self._kept = KafkaStores(
+            self._topics,
+            client,
+            self._kafka,
+            self._group,
+            self._writer,
+            leads=lambda: self._leadership is not None and self._leadership.may_write,
+            generation=lambda: 0 if self._leadership is None else self._leadership.generation,
+            level_set=_set_level,
+        )
+        return Stores(self._kept.configs, self._kept.offsets, self._kept.statuses)
+
+    def _serve(self, site: RestSite) -> RestServer:
+        scheme = "https" if self._worker.listeners and self._worker.listeners[0].startswith("https") else "http"
+        self._url = f"{scheme}://{self.worker_id}"
+        settings = GroupSettings(
+            self._client,
+            self._group,
+            self._topics[0].name,
+            self._url,
+            int(self._worker.parsed["wherry.leader.session.timeout.ms"]),
+        )
+        leadership = Leadership(settings, self._kafka, self, self._fail)
+        self._leadership = leadership
+
+        def around(app: App) -> Application:
+            return Forwarding(app, leadership, self._kept.configs.put_logger_level)
+
+        return site.serve(self.herder, version=own_version(), around=around)
+
+    def _start_parts(self) -> None:
+        self.herder.await_lead(lambda: self._ready, warm=self._worker.parsed["wherry.standby"] == "warm")
+
+    def _begin(self) -> None:
+        assert self._leadership is not None, "it is made before the start"
+        self._await_kafka()
+        deadline = time.monotonic() + self._worker.parsed["wherry.kafka.start.timeout.ms"] / 1000
+        for topic in self._topics:
+            self._patiently(deadline, lambda topic=topic: ensure(self._kafka, topic))  # type: ignore[misc]
+        self._kept.start()
+        self.herder.watch_secrets()
+        self._leadership.start()
+        self._leadership.joined.wait(JOIN_WAIT_S)
+        self._ready = True
+        _log.info("Joined group %s at generation %d", self._group, self._leadership.generation)
+        _log.info("Finished starting connectors and tasks")
+        ttl_ms = int(self._worker.parsed["inter.worker.key.ttl.ms"])
+        while not self._closing.wait(max(ttl_ms / 1000, 1.0)):
+            if self._leadership.may_write:
+                cluster.renew_key(self._kept, _now_ms(), ttl_ms)
+
+    def _patiently(self, deadline: float, act: Callable[[], object]) -> None:
+        """Do it again while Kafka does not answer as it should, until the deadline."""
+        while True:
+            try:
+                act()
+                return
+            except TransientError as error:
+                if time.monotonic() > deadline:
+                    raise ConfigError(error.message) from error
+            self._closing.wait(KAFKA_RETRY_S)
+
+    def close(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Drain all tasks, commit, leave the group, stop."""
+        if self._closing.is_set():
+            return
+        super().close(timeout_s - LEAVE_S)
+        # Only now: whoever leads next begins where the last commit was.
+        if self._leadership is not None:
+            self._leadership.leave()
+        with contextlib.suppress(Exception):
+            self._kept.close()
+            self._writer.close()
+
+    def _fail(self, error: Exception) -> None:
+        if not self._closing.is_set():
+            self._failure.put(error)
+
+    def _fenced(self) -> None:
+        if self._leadership is not None:
+            self._leadership.fenced()
+
+    # ---- leading -------------------------------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Fence the forerunner, and read what it has written."""
+        self._writer.claim()
+        self._kept.catch_up()
+
+    def lead(self) -> None:
+        """Take up all connectors."""
+        _log.info("This coordinator leads the cluster %s", self._group)
+        ttl_ms = int(self._worker.parsed["inter.worker.key.ttl.ms"])
+        cluster.tidy(self._kept, self.worker_id, _now_ms(), ttl_ms)
+        self.herder.lead()
+
+    def depose(self) -> None:
+        """Drop all work at once."""
+        _log.warning("Another coordinator leads the cluster %s now; this one drops its work", self._group)
+        self._writer.release()
+        self.herder.depose()
+
+
+def distributed(
+    worker_file: Path | None,
+    *,
+    ready: Callable[[StandaloneWorker], None] = lambda worker: None,
+    stuck: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a worker of a cluster until it cannot go on; see `main.standalone`."""
+    tell_versions()
+    config = WorkerConfig.load(worker_file, distributed=True, environ=os.environ)
+    run(lambda: DistributedWorker(config), ready=ready, stuck=stuck)
+
+
+_LOGGERS: Final = Loggers()
+
+
+def _set_level(logger: str, level: str) -> None:
+    if level.upper() in LEVELS:
+        _LOGGERS.set_level(logger, level.upper())
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,170 @@
+"""Requests that only the leader can serve, sent on to it by the others: a layer around the application.
+
+As in Kafka Connect: the hidden parameter `forward` counts hops (absent, `true`, `false`), the third is refused; the
+caller's credentials go along, the leader's status, headers and body come back as they are. Reads are answered here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import parse_qsl, unquote, urlencode
+
+import anyio
+import anyio.to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from wherry.coordinator.api import ApiError, ConflictError
+from wherry.coordinator.rest.errors import error_response
+from wherry.coordinator.rest.server import Application
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+FORWARD_TIMEOUT_S: Final = 90.0
+CONNECT_TIMEOUT_S: Final = 5.0
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+NO_LEADER: Final = (
+    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+)
+TOO_MANY_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+_CHANGES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_HOPS: Final = {None: "true", "true": "false"}
+_NOT_SENT_ON: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
+_NOT_SENT_BACK: Final = frozenset({"transfer-encoding", "connection", "content-encoding", "content-length"})
+
+
+class Leader(Protocol):
+    """Tells who leads; `leadership.Leadership` does."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether requests are for this coordinator."""
+
+    def leader_url(self) -> str | None:
+        """Where the leader's REST API is; None while nobody leads."""
+
+    def forget_leader(self) -> None:
+        """Ask anew: it does not answer."""
+
+
+class Forwarding:
+    """An ASGI application around another one.
+
+    Args:
+        app: What answers here.
+        leader: Tells who leads.
+        set_level: Writes a log level for all workers; called after it was set here.
+    """
+
+    def __init__(self, app: Application, leader: Leader, set_level: Callable[[str, str], None]) -> None:
+        self._app = app
+        self._leader = leader
+        self._set_level = set_level
+        self._client: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, here or by the leader."""
+        if scope["type"] != "http" or not _is_for_leader(scope):
+            await self._app(scope, receive, send)
+            return
+        if self._leader.leads:
+            await self._here(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._forward(request)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = error_response(error, request=f"{request.method} {scope['path']}")
+        await response(scope, receive, send)
+
+    async def _here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer here; a log level that was set goes to the others by the config topic."""
+        if not _path(scope).startswith("/admin/"):
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        statuses: list[int] = []
+
+        async def tapped() -> Message:
+            message = await receive()
+            body.extend(message.get("body", b"")[: BODY_BYTES_MAX - len(body)])
+            return message
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                if message["status"] < 300:
+                    await anyio.to_thread.run_sync(self._spread, _path(scope), bytes(body))
+            await send(message)
+
+        await self._app(scope, tapped, watched)
+
+    def _spread(self, path: str, body: bytes) -> None:
+        import orjson
+
+        logger = unquote(path.rstrip("/").rpartition("/")[2])
+        self._set_level(logger, str(orjson.loads(body)["level"]).upper())
+
+    async def _forward(self, request: Request) -> Response:
+        query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        asked = next((value for name, value in query if name == "forward"), None)
+        if asked not in _HOPS:
+            raise ConflictError(TOO_MANY_HOPS)
+        url = await anyio.to_thread.run_sync(self._leader.leader_url)
+        if url is None:
+            raise ConflictError(NO_LEADER)
+        rest = [(name, value) for name, value in query if name != "forward"]
+        raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
+        path = raw_path.decode("ascii", "replace").partition("?")[0]
+        target = f"{url.rstrip('/')}{path}?{urlencode([*rest, ('forward', _HOPS[asked])])}"
+        log.debug("%s %s is for the leader at %s", request.method, path, url)
+        return await self._send(request, target, await _body_of(request))
+
+    async def _send(self, request: Request, target: str, body: bytes) -> Response:
+        import httpx2
+
+        if self._client is None:
+            timeout = httpx2.Timeout(FORWARD_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+            self._client = httpx2.AsyncClient(timeout=timeout, trust_env=False)
+        headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_SENT_ON]
+        try:
+            answer = await self._client.request(request.method, target, content=body or None, headers=headers)
+        except httpx2.HTTPError as error:
+            self._leader.forget_leader()
+            reason = str(error) or type(error).__name__
+            raise ApiError(f"IO Error trying to forward REST request: {reason}") from error
+        back = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_SENT_BACK}
+        return Response(answer.content, status_code=answer.status_code, headers=back)
+
+
+def _path(scope: Scope) -> str:
+    return str(scope["path"])
+
+
+def _is_for_leader(scope: Scope) -> bool:
+    """Whether a request changes what the cluster keeps: the leader alone writes."""
+    if scope["method"] not in _CHANGES:
+        return False
+    path = _path(scope)
+    if path.startswith("/connector-plugins"):
+        return False  # a validation is anybody's
+    if path.startswith("/admin/"):
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        return str(query.get("scope", "")).lower() == "cluster"
+    return True
+
+
+async def _body_of(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise ApiError(f"The request body is larger than {BODY_BYTES_MAX} bytes.", status=413)
+    return bytes(body)

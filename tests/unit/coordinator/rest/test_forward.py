@@ -1,0 +1,169 @@
+"""What goes to the leader, how, and what comes back: the layer alone, with a leader that only records."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from wherry.coordinator.rest.forward import NO_LEADER, TOO_MANY_HOPS, Forwarding
+
+
+class Recorder(http.server.BaseHTTPRequestHandler):
+    """A leader that answers 418 and tells what it was asked."""
+
+    seen: list[tuple[str, str, dict[str, str], bytes]]
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.seen.append((self.command, self.path, {k.title(): v for k, v in self.headers.items()}, body))
+        answer = json.dumps({"error_code": 418, "message": "teapot"}).encode()
+        self.send_response(418)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Location", "http://leader/x")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_POST = do_PUT = do_DELETE = do_PATCH = _answer
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class Leader:
+    """Who leads, as the test wants it."""
+
+    def __init__(self, url: str | None, *, leads: bool = False) -> None:
+        self.url, self.leads, self.forgotten = url, leads, 0
+
+    def leader_url(self) -> str | None:
+        return self.url
+
+    def forget_leader(self) -> None:
+        self.forgotten += 1
+
+
+@pytest.fixture
+def remote() -> Iterator[tuple[str, list[Any]]]:
+    handler = type("Handler", (Recorder,), {"seen": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", handler.seen
+    server.shutdown()
+    server.server_close()
+
+
+def ask(
+    leader: Leader, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None, here: int = 200
+) -> tuple[int, dict[str, str], bytes, list[tuple[str, str]]]:
+    """Status, headers and body of the answer, and the log levels spread."""
+    levels: list[tuple[str, str]] = []
+    sent: list[Any] = []
+    path, _, query = target.partition("?")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": here, "headers": [(b"x-here", b"1")]})
+        await send({"type": "http.response.body", "body": b"here"})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path.replace("%20", " "),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    forwarding = Forwarding(app, leader, lambda logger, level: levels.append((logger, level)))
+    anyio.run(forwarding, scope, receive, send)
+    found = {name.decode().title(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], found, sent[1]["body"], levels
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", "/connectors"),
+        ("HEAD", "/connectors/c"),
+        ("OPTIONS", "/connectors"),
+        ("PUT", "/connector-plugins/X/config/validate"),
+        ("PUT", "/admin/loggers/x"),
+        ("PUT", "/admin/loggers/x?scope=worker"),
+    ],
+)
+def test_reads_validations_and_its_own_loggers_are_answered_by_anybody(method, target):
+    assert ask(Leader(None), method, target)[:3:2] == (200, b"here")
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("POST", "/connectors"),
+        ("PUT", "/connectors/c/config"),
+        ("PATCH", "/connectors/c/config"),
+        ("DELETE", "/connectors/c"),
+        ("PUT", "/connectors/c/pause"),
+        ("POST", "/connectors/c/restart"),
+        ("PUT", "/admin/loggers/x?scope=cluster"),
+    ],
+)
+def test_what_changes_something_is_the_leaders(method, target):
+    status, _, body, _ = ask(Leader(None), method, target)
+    assert (status, json.loads(body)) == (409, {"error_code": 409, "message": NO_LEADER})
+    assert ask(Leader(None, leads=True), method, target, b'{"level":"warn"}')[:3:2] == (200, b"here")
+
+
+def test_the_request_goes_as_it_came_with_credentials_and_the_answer_comes_as_it_is(remote):
+    url, seen = remote
+    given = {"Authorization": "Basic xyz", "Content-Type": "application/json", "Host": "standby:8083"}
+    target = "/connectors/my%20conn/restart?includeTasks=true&onlyFailed="
+    status, headers, body, _ = ask(Leader(url), "POST", target, b'{"a": 1}', given)
+    assert (status, json.loads(body)["message"], headers["Location"]) == (418, "teapot", "http://leader/x")
+    ((method, path, passed, content),) = seen
+    assert (method, content) == ("POST", b'{"a": 1}')
+    assert path == "/connectors/my%20conn/restart?includeTasks=true&onlyFailed=&forward=true"
+    assert (passed["Authorization"], passed["Host"]) == ("Basic xyz", url.removeprefix("http://"))
+
+
+def test_hops_are_counted_and_the_third_is_refused(remote):
+    url, seen = remote
+    assert ask(Leader(url), "DELETE", "/connectors/c?forward=true")[0] == 418
+    assert seen[0][1] == "/connectors/c?forward=false"
+    status, _, body, _ = ask(Leader(url), "DELETE", "/connectors/c?forward=false")
+    assert (status, json.loads(body)["message"], len(seen)) == (409, TOO_MANY_HOPS, 1)
+    assert ask(Leader(url, leads=True), "DELETE", "/connectors/c?forward=false")[0] == 200
+
+
+def test_a_leader_that_does_not_answer_is_an_error_and_is_asked_for_anew(free_tcp_port_of_nobody):
+    leader = Leader(f"http://127.0.0.1:{free_tcp_port_of_nobody}")
+    status, _, body, _ = ask(leader, "PUT", "/connectors/c/pause")
+    assert (status, leader.forgotten) == (500, 1)
+    assert json.loads(body)["message"].startswith("IO Error trying to forward REST request: ")
+
+
+def test_a_level_for_the_cluster_is_spread_once_it_was_set_here():
+    body = b'{"level": "debug"}'
+    target = "/admin/loggers/org.x%2Fy?scope=CLUSTER"
+    assert ask(Leader(None, leads=True), "PUT", target, body, here=204)[3] == [("org.x/y", "DEBUG")]
+    assert ask(Leader(None, leads=True), "PUT", target, body, here=404)[3] == []
+
+
+@pytest.fixture
+def free_tcp_port_of_nobody() -> int:
+    import socket
+
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
