@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.distributed import Distributed, cluster_settings
 from tests.support.rest import Rest
 from tests.support.waiting import eventually
 
+from wherry.coordinator.config import properties
 from wherry.coordinator.dev.connect import RealConnect
 
 pytestmark = pytest.mark.integration
@@ -20,6 +25,16 @@ def real(bootstrap: str, group: str) -> RealConnect:
     # Its default way of looking for plugins takes 15 s longer to find the same ones.
     options = {**cluster_settings(group), "plugin.discovery": "service_load"}
     return RealConnect(bootstrap=bootstrap, options=options)
+
+
+def checked(folder: Path, bootstrap: str, group: str) -> tuple[int, Any]:
+    """Exit code and answer of `wherry migrate check`."""
+    file = folder / "worker.properties"
+    file.write_text(properties.dumps({"bootstrap.servers": bootstrap, **cluster_settings(group)}))
+    command = [sys.executable, "-m", "wherry.coordinator.cli", "migrate", "check", str(file), "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
 
 
 class Flow:
@@ -69,6 +84,18 @@ def test_a_running_cluster_is_taken_over_and_given_back_with_no_line_lost_or_rep
         flow.wait()
         rest.wait_for_states("resting", "PAUSED", "PAUSED")
         configs = {name: rest.get(f"/connectors/{name}/config") for name in ("src", "snk", "resting", "halted")}
+
+        code, told = checked(tmp_path, bootstrap, group)
+        assert (code, told["runs"], told["problems"], told["missing_topics"]) == (0, True, [], [])
+        assert {
+            each["name"]: (each["plugin"]["name"], each["target"], each["tasks"], each["positions"])
+            for each in told["connectors"]
+        } == {
+            "src": ("filestream", "STARTED", 1, 1),
+            "snk": ("filestream", "STARTED", 2, 0),
+            "resting": ("filestream", "PAUSED", 1, 0),
+            "halted": ("filestream", "STOPPED", 0, 1),
+        }
 
     flow.send(*(f"between {n}" for n in range(20)))
     with Distributed(bootstrap=bootstrap, group=group) as wherry:

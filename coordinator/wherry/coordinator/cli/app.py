@@ -24,6 +24,7 @@ COMMAND_MODULES = (
     "wherry.coordinator.cli.connectors",
     "wherry.coordinator.cli.plugins",
     "wherry.coordinator.cli.dlq",
+    "wherry.coordinator.cli.migrate",
     "wherry.coordinator.cli.dev",
     "wherry.coordinator.cli.version",
 )

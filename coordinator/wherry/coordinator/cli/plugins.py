@@ -66,7 +66,7 @@ def describe(
     output: OutputOption = OutputFormat.TEXT,
 ) -> None:
     """Show a class and its configuration keys."""
-    with _prepared(plugin_path) as registry:
+    with prepared(plugin_path) as registry:
         plugin = registry.find(name)
         if plugin is None:
             raise CliError(
@@ -111,7 +111,7 @@ def install(
     output: OutputOption = OutputFormat.TEXT,
 ) -> None:
     """Make plugins ready before they are needed: build what is to be built, make environments, ask for classes."""
-    with _prepared(plugin_path) as registry:
+    with prepared(plugin_path) as registry:
         ready = []
         for manifest in _chosen(registry, names or []):
             with progress(f"Installing {manifest.name}") as report:
@@ -135,7 +135,7 @@ def _registry(plugin_path: str, describe: Any = None) -> PluginRegistry:
 
 
 @contextmanager
-def _prepared(plugin_path: str) -> Iterator[PluginRegistry]:
+def prepared(plugin_path: str) -> Iterator[PluginRegistry]:
     """A registry that can ask plugins, through a sidecar host of its own."""
     import tempfile
 

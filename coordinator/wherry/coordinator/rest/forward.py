@@ -125,7 +125,13 @@ class Forwarding:
         path = raw_path.decode("ascii", "replace").partition("?")[0]
         target = f"{url.rstrip('/')}{path}?{urlencode([*rest, ('forward', _HOPS[asked])])}"
         log.debug("%s %s is for the leader at %s", request.method, path, url)
-        return await self._send(request, target, await _body_of(request))
+        response = await self._send(request, target, await _body_of(request))
+        location = response.headers.get("location", "")
+        if location.startswith(url):
+            # Whoever asked goes on asking here.
+            base = f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}"
+            response.headers["location"] = base + location.removeprefix(url.rstrip("/"))
+        return response
 
     async def _send(self, request: Request, target: str, body: bytes) -> Response:
         import httpx2

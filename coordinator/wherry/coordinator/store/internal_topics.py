@@ -76,7 +76,9 @@ def ensure(admin: KafkaAdmin, topic: InternalTopic) -> bool:
     partitions = admin.topics().get(topic.name)
     created = partitions is None and _create(admin, topic)
     if not created:
-        _check(admin, topic, partitions if partitions is not None else admin.topics().get(topic.name, 1))
+        problem = check(admin, topic, partitions if partitions is not None else admin.topics().get(topic.name, 1))
+        if problem is not None:
+            raise problem
     return created
 
 
@@ -97,9 +99,10 @@ def _create(admin: KafkaAdmin, topic: InternalTopic) -> bool:
     return created
 
 
-def _check(admin: KafkaAdmin, topic: InternalTopic, partitions: int) -> None:
+def check(admin: KafkaAdmin, topic: InternalTopic, partitions: int) -> ConfigError | None:
+    """Why a topic that is there, with so many partitions, cannot serve; None when it can."""
     if topic.kind == "config" and partitions != 1:
-        raise ConfigError(
+        return ConfigError(
             f"The topic {topic.name} ({topic.key}) has {partitions} partitions, but configurations have an order only "
             "in one: name a topic with a single partition.",
             key=topic.key,
@@ -108,13 +111,14 @@ def _check(admin: KafkaAdmin, topic: InternalTopic, partitions: int) -> None:
         policy = admin.topic_config(topic.name).get(_POLICY, "")
     except AuthError as error:
         log.warning("Whether %s (%s) is compacted cannot be seen: %s", topic.name, topic.key, error.message)
-        return
-    if {part.strip() for part in policy.split(",")} != {_COMPACT}:
-        raise ConfigError(
-            f"The topic {topic.name} ({topic.key}) has {_POLICY}={policy}, which would delete what must be kept: set "
-            f"it to {_COMPACT}, as in kafka-configs.sh --alter --topic {topic.name} --add-config {_POLICY}={_COMPACT}.",
-            key=topic.key,
-        )
+        return None
+    if {part.strip() for part in policy.split(",")} == {_COMPACT}:
+        return None
+    return ConfigError(
+        f"The topic {topic.name} ({topic.key}) has {_POLICY}={policy}, which would delete what must be kept: set it to "
+        f"{_COMPACT}, as in kafka-configs.sh --alter --topic {topic.name} --add-config {_POLICY}={_COMPACT}.",
+        key=topic.key,
+    )
 
 
 def _internal_topic(kind: str, values: Mapping[str, str], parsed: Mapping[str, Any]) -> InternalTopic:
