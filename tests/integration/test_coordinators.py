@@ -106,6 +106,10 @@ def pair(bootstrap, tmp_path, topic) -> Iterator[Pair]:
     try:
         made.start()
         yield made
+    except BaseException as error:
+        for member in made.members:
+            error.add_note(f"The end of the log of {member.rest.url}:\n{member.log_tail()}")
+        raise
     finally:
         made.close()
 

@@ -66,7 +66,7 @@ class DistributedWorker(StandaloneWorker):
             self._kafka,
             self._group,
             self._writer,
-            leads=lambda: self._leadership is not None and self._leadership.may_write,
+            leads=lambda: self._leadership is not None and self._leadership.may_write_soon(),
             generation=lambda: 0 if self._leadership is None else self._leadership.generation,
             level_set=_set_level,
         )

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from wherry.contract.errors import AuthError, ConfigError, FencedError, WherryError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
-from wherry.coordinator.membership import Effect, Input, Membership, step
+from wherry.coordinator.membership import Effect, Input, Membership, Phase, step
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,8 @@ REFUSED_AFTER_S: Final = 15.0
 """Members of a Kafka Connect cluster that was killed stay in the group for their session time-out, mostly 10 s."""
 LEADER_CACHE_S: Final = 1.0
 LEAVE_TIMEOUT_S: Final = 2.0
+DOUBT_S_MAX: Final = 10.0
+DOUBT_POLL_S: Final = 0.05
 _CLIENT_PREFIX: Final = "wherry-"
 _METADATA_MARK: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
@@ -116,6 +118,17 @@ class Leadership:
     def may_write(self) -> bool:
         """Whether this coordinator leads without a doubt."""
         return self._membership.may_write and not self._is_silent()
+
+    def may_write_soon(self) -> bool:
+        """As `may_write`, but patient while that is in doubt: a busy machine is no reason to lose a state."""
+        deadline = time.monotonic() + DOUBT_S_MAX
+        while not self.may_write:
+            phase = self._membership.phase
+            doubtful = phase is Phase.DOUBTING or phase is Phase.LEADING
+            if not doubtful or self._closing.is_set() or time.monotonic() > deadline:
+                return False
+            time.sleep(DOUBT_POLL_S)
+        return True
 
     @property
     def leads(self) -> bool:
