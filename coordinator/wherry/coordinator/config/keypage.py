@@ -46,14 +46,18 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     ),
     "heartbeat.interval.ms": (
         Fate.OTHERWISE,
-        "between coordinators; leases report every wherry.lease.report.interval.ms",
+        "coordinators tell of themselves every second, leases every wherry.lease.report.interval.ms",
     ),
-    "session.timeout.ms": (Fate.OTHERWISE, "between coordinators; a lease is lost after wherry.lease.timeout.ms"),
+    "session.timeout.ms": (
+        Fate.OTHERWISE,
+        "another coordinator leads after wherry.leader.session.timeout.ms; a lease is lost after "
+        "wherry.lease.timeout.ms",
+    ),
     "socket.connection.setup.timeout.ms": (Fate.OTHERWISE, "of the worker's own admin client; at least 1000"),
     "socket.connection.setup.timeout.max.ms": (Fate.MEANINGLESS, "the time for connecting does not grow here"),
     "connect.protocol": (Fate.MEANINGLESS, _NO_REBALANCE),
     "scheduled.rebalance.max.delay.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
-    "rebalance.timeout.ms": (Fate.OTHERWISE, "between coordinators only"),
+    "rebalance.timeout.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "worker.unsync.backoff.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "errors.log.include.messages": (Fate.OTHERWISE, "coordinates of the record, and its text without secrets"),
 }

@@ -126,7 +126,14 @@ DISTRIBUTED_KEYS: tuple[ConfigKey, ...] = (
 )
 
 OWN_KEYS: tuple[ConfigKey, ...] = (
-    _one_of("wherry.standby", "warm", "warm", "cold"),
+    ConfigKey(
+        "wherry.standby",
+        STRING,
+        "warm",
+        importance=LOW,
+        documentation="Whether Spark runs where no connectors do (warm), or starts with the lead (cold).",
+        validators=(OneOfValidator(("warm", "cold")),),
+    ),
     _at_least("wherry.leader.session.timeout.ms", INT, "6000", 1000, "Silence after which another coordinator leads."),
     _key("wherry.spark.master", STRING, "local[64,4]", "Spark's master; every wherry.spark.X is passed as spark.X."),
     _at_least("wherry.idle.park.ms", LONG, "30000", 0, "Idle time after which a task's lease ends; 0 never parks."),
