@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from wherry.contract.config import ConfigKey, ConfigType, Importance, OneOfValidator, Width
 
@@ -78,6 +79,48 @@ _JSON_KEYS = (
 )
 
 
+def _registry_key(name: str, default: str | None, documentation: str, **rest: Any) -> ConfigKey:
+    return ConfigKey(name, default_value=default, documentation=documentation, **rest)
+
+
+_PASSWORD: dict[str, Any] = {"type": ConfigType.PASSWORD, "importance": Importance.MEDIUM}
+_BOOLEAN: dict[str, Any] = {"type": ConfigType.BOOLEAN}
+_REGISTRY_KEYS = (
+    ConfigKey(
+        "schema.registry.url",
+        ConfigType.LIST,
+        required=True,
+        importance=Importance.HIGH,
+        documentation="Addresses of the schema registry, separated by commas.",
+    ),
+    _registry_key(
+        "auto.register.schemas", "true", "Whether schemas that the registry lacks are put there.", **_BOOLEAN
+    ),
+    _registry_key("use.latest.version", "false", "Whether the subject's latest schema is written with.", **_BOOLEAN),
+    _registry_key("normalize.schemas", "false", "Whether schemas are compared regardless of layout.", **_BOOLEAN),
+    _registry_key("basic.auth.credentials.source", "URL", "Where name and password come from: URL or USER_INFO."),
+    _registry_key("basic.auth.user.info", None, "Name and password, with a colon between.", **_PASSWORD),
+    _registry_key("schema.registry.basic.auth.user.info", None, "As basic.auth.user.info.", **_PASSWORD),
+    _registry_key("bearer.auth.credentials.source", "STATIC_TOKEN", "Where the token comes from: STATIC_TOKEN."),
+    _registry_key("bearer.auth.token", None, "Token sent to the registry.", **_PASSWORD),
+    *(
+        _registry_key(f"{side}.subject.name.strategy", "TopicNameStrategy", f"How subjects of {side}s are named.")
+        for side in ("key", "value")
+    ),
+    *(
+        _registry_key(f"schema.registry.ssl.{store}.{part}", default, f"{what} of the {store}; a PEM file is needed.")
+        for store in ("truststore", "keystore")
+        for part, default, what in (("location", None, "File"), ("type", "JKS", "Type"))
+    ),
+    _registry_key("schema.registry.ssl.key.password", None, "Password of the key in the keystore.", **_PASSWORD),
+)
+_AVRO_KEYS = (
+    *_REGISTRY_KEYS,
+    _registry_key("enhanced.avro.schema.support", "false", "Whether enums stay enums.", **_BOOLEAN),
+    _registry_key("connect.meta.data", "true", "Whether Connect's own properties are written.", **_BOOLEAN),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ConverterClass:
     """A converter: its class, its keys, and where it can stand."""
@@ -85,12 +128,17 @@ class ConverterClass:
     class_name: str
     keys: tuple[ConfigKey, ...]
     header_only: bool = False
+    no_header: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names it answers to."""
         simple = self.class_name.rpartition(".")[2]
         return self.class_name, simple, simple.removesuffix("Converter")
+
+    def stands(self, *, header: bool) -> bool:
+        """Whether it can convert headers, or else keys and values."""
+        return not self.no_header if header else not self.header_only
 
 
 _NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
@@ -100,6 +148,7 @@ CONVERTERS: tuple[ConverterClass, ...] = (
     ConverterClass("org.apache.kafka.connect.json.JsonConverter", _JSON_KEYS),
     ConverterClass("org.apache.kafka.connect.storage.SimpleHeaderConverter", (), header_only=True),
     ConverterClass("org.apache.kafka.connect.storage.StringConverter", (_TYPE, _ENCODING)),
+    ConverterClass("io.confluent.connect.avro.AvroConverter", _AVRO_KEYS, no_header=True),
 )
 _BY_NAME: Mapping[str, ConverterClass] = {name: found for found in CONVERTERS for name in found.names}
 
@@ -107,9 +156,9 @@ _BY_NAME: Mapping[str, ConverterClass] = {name: found for found in CONVERTERS fo
 def find(name: str, *, header: bool = False) -> ConverterClass | None:
     """A converter by class name or a short form of it; None when there is none such."""
     found = _BY_NAME.get(name)
-    return None if found is None or (found.header_only and not header) else found
+    return found if found is not None and found.stands(header=header) else None
 
 
 def class_names(*, header: bool = False) -> tuple[str, ...]:
     """Class names to offer."""
-    return tuple(sorted(found.class_name for found in CONVERTERS if header or not found.header_only))
+    return tuple(sorted(found.class_name for found in CONVERTERS if found.stands(header=header)))

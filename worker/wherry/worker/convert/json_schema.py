@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -70,7 +71,7 @@ class EnvelopeReader:
                 self._run(reading, prefix, start, length)
             start += length
         failures = tuple(Failure(row, reading.failed[row]) for row in sorted(reading.failed))
-        return Converted(_merged(reading.runs), failures)
+        return Converted(merged_runs(reading.runs), failures)
 
     def _run(self, reading: _Reading, prefix: bytes, start: int, length: int) -> None:
         """Converts rows that start with the same bytes, all at once but for those that are damaged."""
@@ -254,10 +255,12 @@ def _fixed(field: pa.Field, column: pa.Array) -> Converted:
     return parse_json(texts, field, connect_value)
 
 
-def _merged(runs: list[tuple[pa.Field, pa.Array]]) -> tuple[Run, ...]:
+def merged_runs(runs: Sequence[tuple[pa.Field | None, pa.Array]]) -> tuple[Run, ...]:
     """Joins neighbours of one schema; rows that are null without a schema join what stands beside them."""
     merged: list[tuple[pa.Field, list[pa.Array]]] = []
     for field, array in runs:
+        if field is None:
+            field, array = _SCHEMALESS, pa.ExtensionArray.from_storage(JSON_TYPE, array)
         if merged and merged[-1][0].equals(field, check_metadata=True):
             merged[-1][1].append(array)
         elif merged and field is _SCHEMALESS and array.null_count == len(array):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from wherry.contract.errors import ConfigError
@@ -26,8 +26,10 @@ from wherry.worker.convert.numbers import (
     ShortConverter,
 )
 from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
+from wherry.worker.convert.registered.avro import AvroConverter
+from wherry.worker.convert.registered.framing import RegisteredConverter
 
-Factory = Callable[..., Converter]
+Factory = type[Any]
 
 # By class name; short forms are the simple name, and that without "Converter".
 CONVERTERS: Final[Mapping[str, Factory]] = {
@@ -42,6 +44,7 @@ CONVERTERS: Final[Mapping[str, Factory]] = {
         LongConverter,
         FloatConverter,
         DoubleConverter,
+        AvroConverter,
     )
 }
 DEFAULT_CONVERTER: Final = JsonConverter.class_name
@@ -105,7 +108,8 @@ def _converter(
     if factory is None:
         raise _unknown(name, side, CONVERTERS)
     extra = options if factory is JsonConverter else {}
-    return factory(settings, is_key=side == "key", **extra)
+    made: Converter = factory(settings, is_key=side == "key", **extra)
+    return made
 
 
 def _header_converter(config: Mapping[str, str], worker_config: Mapping[str, str]) -> HeaderSide:
@@ -120,6 +124,8 @@ def _header_converter(config: Mapping[str, str], worker_config: Mapping[str, str
         converter = JsonConverter(settings, is_key=False, check_json=True)
         write = json_writer(schemas=converter.uses_schemas, numeric_decimals=converter.writes_numeric_decimals)
         return HeaderSide(ColumnHeaders(converter, write, keeps_plain=False))
+    if issubclass(factory, RegisteredConverter):
+        raise _unknown(name, "header", [*CONVERTERS, SimpleHeaderConverter.class_name])
     made = factory(settings, is_key=False)
     if factory is StringConverter:
         return HeaderSide(ColumnHeaders(made, write_simply, keeps_plain=True))
