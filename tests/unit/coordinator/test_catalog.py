@@ -203,8 +203,8 @@ def test_the_workers_converters_are_defaults():
 
 
 def test_a_worker_converter_of_another_making_is_refused_with_those_there_are():
-    with pytest.raises(ConfigError, match=r"Class AvroConverter could not be found\. Converters of this release: "):
-        rules_of(WorkerConfig.of({**WORKER, "value.converter": "AvroConverter"}))
+    with pytest.raises(ConfigError, match=r"Class MineConverter could not be found\. Converters of this release: "):
+        rules_of(WorkerConfig.of({**WORKER, "value.converter": "MineConverter"}))
 
 
 def test_a_guarantee_beyond_the_class_under_this_configuration_is_refused(catalog, prober):
