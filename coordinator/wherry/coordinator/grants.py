@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wherry.contract import to_proto
+from wherry.contract import mirror, to_proto
 from wherry.contract.description import ClassDescription
 from wherry.contract.position import Position
 from wherry.contract.topic_creation import TopicRules
@@ -115,9 +115,11 @@ class Grants:
         if direct.is_direct(effect.spec.config):
             kind = lease_pb2.PIPELINE_KIND_DIRECT
             sidecars.append(self._sink_sidecar(effect.spec, effect.generation))
-        parks = (
-            all(each.parkable for each in sidecars) and (effect.wakes or capabilities.watch) and not effect.work.split
-        )
+        elif sidecar.class_name == mirror.SOURCE_CLASS:
+            # The plugin only plans; records go from cluster to cluster without passing through it.
+            kind, sidecars = lease_pb2.PIPELINE_KIND_MIRROR, []
+        parkable = sidecar.parkable and all(each.parkable for each in sidecars)
+        parks = parkable and (effect.wakes or capabilities.watch) and not effect.work.split
         timings = self._timings
         response = lease_pb2.OpenLeaseResponse(
             kind=kind,

@@ -20,6 +20,7 @@ from wherry.contract.client import SidecarClient
 from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, ConnectorBugError
 from wherry.contract.kafka_clients import ClientConfig
+from wherry.contract.mirror import Policy
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.contract.topic_creation import TopicRules
@@ -33,6 +34,7 @@ from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Reader, Writer
 from wherry.worker.endpoints.kafka_config import (
     admin_config,
+    mirror_config,
     offsets_consumer_config,
     reader_config,
     transactional_config,
@@ -40,6 +42,7 @@ from wherry.worker.endpoints.kafka_config import (
 )
 from wherry.worker.endpoints.kafka_reader import KafkaReader
 from wherry.worker.endpoints.kafka_writer import KafkaWriter
+from wherry.worker.endpoints.mirror import MirrorReader, MirrorWriter, OffsetSyncs, SyncRule
 from wherry.worker.endpoints.sidecar_reader import Lookup, SidecarReader, position_lookup
 from wherry.worker.endpoints.sidecar_writer import SidecarWriter
 from wherry.worker.endpoints.topics import TopicCreator, offsets_topic_rules
@@ -230,6 +233,8 @@ class _Builder:
             wanted = self._work.partitions
             known = [self._positions[name] for name in wanted if name in self._positions]
             return self._sidecar_reader(self._work, known if wanted else list(self._positions.values()))
+        if self._kind is PipelineKind.MIRROR:
+            return self._mirror_reader()
         client = reader_config(self._connector, self._grant.task, self._config, self._worker)
         _warn(client, "consumer", self._connector)
         partitions = self._grant.partitions_json
@@ -279,7 +284,30 @@ class _Builder:
             keep_raw=self._rules.keeps_rows,
         )
 
+    def _mirror_reader(self) -> Reader:
+        client = mirror_config(self._connector, self._grant.task, self._config, "source", "consumer")
+        _warn(client, "source consumer", self._connector)
+        wanted = self._work.partitions
+        positions = [self._positions.get(name) or Position(name, None) for name in wanted]
+        return MirrorReader(client, self._config.get("source.cluster.alias", ""), Policy.of(self._config), positions)
+
+    def _mirror_writer(self) -> Writer:
+        client = writer_config(self._connector, self._grant.task, self._config, self._worker)
+        _warn(client, "producer", self._connector)
+        alias, policy = self._config.get("source.cluster.alias", ""), Policy.of(self._config)
+        topics = {str(Position(name, None).partition_map.get("topic", "")) for name in self._work.partitions}
+        syncs = None
+        if self._config.get("emit.offset-syncs.enabled", "true").strip().lower() != "false":
+            near = self._config.get("offset-syncs.topic.location", "source").strip().lower()
+            other = self._config.get("target.cluster.alias", "target") if near == "source" else alias
+            producer = mirror_config(self._connector, self._grant.task, self._config, near, "producer")
+            syncs = OffsetSyncs(producer, policy.offset_syncs(other))
+        rule = SyncRule(int(self._config.get("offset.lag.max", "100")))
+        return MirrorWriter(client, {policy.remote(alias, topic): topic for topic in topics}, rule, syncs)
+
     def _kafka_writer(self) -> Writer:
+        if self._kind is PipelineKind.MIRROR:
+            return self._mirror_writer()
         if self._grant.HasField("exactly_once"):
             return self._transactional_writer(self._grant.exactly_once)
         client = writer_config(self._connector, self._grant.task, self._config, self._worker)

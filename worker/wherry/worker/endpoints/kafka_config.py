@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from wherry.contract.errors import ConfigError
-from wherry.contract.kafka_clients import ClientConfig, ClientValue, resolve
+from wherry.contract.kafka_clients import (
+    JAVA_DEFAULTS,
+    ClientConfig,
+    ClientKind,
+    ClientValue,
+    resolve,
+    translate,
+)
+from wherry.contract.mirror import client_settings
 
 # The queue of fetched records holds this many kbytes at most; librdkafka's own default is 64 MiB per consumer.
 QUEUED_KBYTES: Final = 16_384
@@ -34,7 +42,21 @@ def reader_config(
 ) -> ClientConfig:
     """Settings of a sink task's consumer."""
     named = {"client.id": f"connector-consumer-{connector}-{task}"}
-    client = resolve("consumer", worker=worker_config, connector=config, defaults=named)
+    return _reader(connector, resolve("consumer", worker=worker_config, connector=config, defaults=named))
+
+
+def mirror_config(connector: str, task: int, config: Mapping[str, str], cluster: str, kind: ClientKind) -> ClientConfig:
+    """Settings of a mirror's own client of one of its clusters (`source` or `target`)."""
+    given = client_settings(config, cluster, kind)
+    if not given.get("bootstrap.servers", "").strip():
+        key = f"{cluster}.cluster.bootstrap.servers"
+        raise ConfigError(f"{key} is not set; it names the brokers of the {cluster} cluster as host:port.", key=key)
+    named = {"client.id": f"{connector}-{task}|{cluster}-{kind}"}
+    client = translate(kind, {**JAVA_DEFAULTS, **named, **given})
+    return _reader(connector, client) if kind == "consumer" else client
+
+
+def _reader(connector: str, client: ClientConfig) -> ClientConfig:
     values: dict[str, ClientValue] = {
         "fetch.wait.max.ms": FETCH_WAIT_MS,
         "fetch.message.max.bytes": FETCH_BYTES,

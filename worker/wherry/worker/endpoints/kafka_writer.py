@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import confluent_kafka
@@ -45,6 +45,7 @@ class KafkaWriter:
         self._known_topics: set[str] = set()
         self._failed: list[FailedRow] = []
         self._fatal: Any = None
+        self._undelivered: RowError | None = None
         self._rows = 0
         self._rows_failed = 0
         self._trouble = ""
@@ -152,6 +153,11 @@ class KafkaWriter:
         """The client's error after which it takes nothing more; None while all is well."""
         return self._fatal
 
+    @property
+    def undelivered(self) -> RowError | None:
+        """What was wrong with the record that the broker refused last; None if it has taken all."""
+        return self._undelivered
+
     def _plain(self, batch: Batch) -> bool:
         """Whether topic, partition, headers and timestamps need no look at each row."""
         return all(batch.column(name) is None for name in ("headers", "timestamp", "partition")) and (
@@ -181,8 +187,8 @@ class KafkaWriter:
     def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
         rows, produce = len(values), self._producer.produce
         columns = zip(
-            _texts(batch, self._default_topic), values, keys or itertools.repeat(None, rows), _partitions(batch),
-            _timestamps(batch), _headers(batch), strict=True,
+            _texts(batch, self._default_topic), values, keys or itertools.repeat(None, rows), partitions_of(batch),
+            timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
             while True:
@@ -228,7 +234,8 @@ class KafkaWriter:
         known = error_of(error, f"Writing to topic {message.topic()}")
         if isinstance(known, SchemaError):
             self._rows_failed += 1
-            self._note(FailedRow(_row_of(message), 0, RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))))
+            self._undelivered = RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))
+            self._note(FailedRow(_row_of(message), 0, self._undelivered))
         elif self._fatal is None:
             self._fatal = error
 
@@ -261,7 +268,7 @@ def _texts(batch: Batch, default: str) -> Iterable[str]:
     return [topic or default for topic in column.to_pylist()]
 
 
-def _partitions(batch: Batch) -> Iterable[int]:
+def partitions_of(batch: Batch) -> Iterable[int]:
     """Partition of each row; -1 lets the partitioner choose."""
     column = batch.column("partition")
     if column is None:
@@ -269,7 +276,7 @@ def _partitions(batch: Batch) -> Iterable[int]:
     return [-1 if partition is None else partition for partition in column.to_pylist()]
 
 
-def _timestamps(batch: Batch) -> Iterable[int]:
+def timestamps_of(batch: Batch) -> Iterable[int]:
     """Timestamp of each row in ms; 0 means now."""
     column = batch.column("timestamp")
     if column is None:
@@ -277,7 +284,8 @@ def _timestamps(batch: Batch) -> Iterable[int]:
     return [time or 0 for time in column.cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()).to_pylist()]
 
 
-def _headers(batch: Batch) -> Iterable[Sequence[tuple[str, bytes | None]] | None]:
+def headers_of(batch: Batch) -> Iterable[list[tuple[str, str | bytes | None]] | None]:
+    """Headers of each row."""
     column = batch.headers
     if column is None:
         return itertools.repeat(None, batch.num_rows)

@@ -109,11 +109,9 @@ class TransactionalWriter:
 
     def failed_rows(self) -> list[FailedRow]:
         """See `Writer.failed_rows`. A row that the broker refused has spoilt its transaction."""
-        failed = self._inner.failed_rows()
-        for row in failed:
-            if row.raw is None:
-                raise _spoilt(row.error)
-        return failed
+        if self._inner.undelivered is not None:
+            raise _spoilt(self._inner.undelivered)
+        return self._inner.failed_rows()
 
     def rewinds(self) -> tuple[Position, ...]:
         """Never: Kafka takes what it is given."""
@@ -200,9 +198,8 @@ class TransactionalWriter:
                 f"Another producer has taken over the transactional id {self._id}, or a transaction was open for "
                 "longer than transaction.timeout.ms; what was not committed is read again."
             )
-        refused = next((row.error for row in self._inner.failed_rows() if row.raw is None), None)
-        if refused is not None:
-            return _spoilt(refused)
+        if self._inner.undelivered is not None:
+            return _spoilt(self._inner.undelivered)
         if fatal is not None:
             return error_of(fatal, "Writing to Kafka")
         if isinstance(error, FencedError):

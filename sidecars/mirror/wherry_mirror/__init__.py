@@ -1,0 +1,1 @@
+"""The plugin `mirror`: MirrorMaker 2's connectors."""
