@@ -129,15 +129,12 @@ def test_records_are_copied_as_they_are_through_kills_and_growth(
         keys = [int(m.key()[1:]) for m in records(kafka.bootstrap, "A.orders") if m.partition() == partition]
         first = list(dict.fromkeys(keys))
         assert first == sorted(first)  # what a killed worker had written comes twice, and in order
-    topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics
+    target = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    topics = target.list_topics(timeout=10).topics
     assert {name for name in topics if name.startswith("A.")} == {"A.orders"}
     offsets = {json.dumps(p): o for p, o in wherry.rest.offsets("mirror")}
     assert offsets[json.dumps({"cluster": "A", "partition": 0, "topic": "orders"})] == {"offset": 10_499}
-    (resource,) = (
-        AdminClient({"bootstrap.servers": kafka.bootstrap})
-        .describe_configs([ConfigResource(ResourceType.TOPIC, "A.orders")])
-        .values()
-    )
+    (resource,) = target.describe_configs([ConfigResource(ResourceType.TOPIC, "A.orders")]).values()
     settings = resource.result(10)
     assert (settings["retention.ms"].value, settings["cleanup.policy"].value) == ("777000", "compact")
 

@@ -11,6 +11,11 @@ from wherry.control.v1 import lease_pb2
 from wherry.worker.pipeline import Pipeline, build
 from wherry.worker.signals import Assignment
 
+MIRROR = {
+    "source.cluster.alias": "A",
+    "source.cluster.bootstrap.servers": "127.0.0.1:1",
+}
+
 
 def grant(kind: int, **config: str) -> lease_pb2.OpenLeaseResponse:
     return lease_pb2.OpenLeaseResponse(
@@ -36,15 +41,20 @@ def test_a_wrong_setting_is_refused_before_anything_is_opened() -> None:
 
 
 def test_a_mirror_needs_no_sidecar() -> None:
-    made = build(grant(4), {})
+    made = build(grant(4, **MIRROR), {})
     assert made.steps == ()
     assert not made.settles
     made.close()
     made.close()
 
 
+def test_a_mirror_without_an_address_is_refused_by_the_key() -> None:
+    with pytest.raises(ConfigError, match=r"source\.cluster\.bootstrap\.servers is not set"):
+        build(grant(4), {})
+
+
 def test_a_split_for_a_lease_that_reads_none_is_refused() -> None:
-    made = build(grant(4), {})
+    made = build(grant(4, **MIRROR), {})
     with pytest.raises(ConnectorBugError, match="reads none"):
         made.open_split(Assignment(Work("a")))
     made.close()
