@@ -141,7 +141,7 @@ class Report:
     def _info(self, key: ConfigKey, recommended: tuple[str, ...]) -> ConfigInfo:
         value = self._values.get(key.name)
         shown = HIDDEN if isinstance(value, Secret) else as_text(value)
-        offered = recommended or key.recommended_values
+        offered = () if key.name in self._hidden else recommended or key.recommended_values
         errors = tuple(self._errors.get(key.name, ()))
         return ConfigInfo(
             key_info(key), ConfigValueInfo(key.name, shown, offered, errors, key.name not in self._hidden)
