@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +19,18 @@ import pyarrow as pa
 
 from wherry.contract.batch import HEADERS_TYPE, TIMESTAMP_TYPE
 from wherry.contract.errors import ConnectorBugError
+from wherry.contract.kafka_clients import ClientValue
 from wherry.contract.position import TopicPartition
 from wherry.worker import native
+from wherry.worker.endpoints.kafka_config import FETCH_BYTES, QUEUED_KBYTES
 
 _log = logging.getLogger(__name__)
+
+# Bounds of what waits to be read, and the least of them that a partition among very many still gets.
+QUEUED: Final = "queued.max.messages.kbytes"
+QUEUED_KBYTES_MIN: Final = 256
+FETCHED: Final = "fetch.message.max.bytes"
+FETCHED_BYTES_MIN: Final = 128 * 1024
 
 _EVENT_TEXT_MAX: Final = 160
 # Where the handle of librdkafka stands in a confluent_kafka client: right behind every Python object's head.
@@ -159,6 +167,28 @@ class NativeQueues:
         columns = _Columns(**{name: buffer.address for name, buffer in buffers.items()})
         self._library.wherry_kafka_fill(self._reader, ctypes.byref(columns))
         return Rows(_arrays(buffers, taken), np.frombuffer(buffers["offsets"], np.int64), runs)
+
+
+def shares(values: Mapping[str, ClientValue], partitions: int) -> dict[str, ClientValue]:
+    """Returns the settings that keep a consumer's memory the same when each partition has a queue of its own.
+
+    librdkafka takes its bounds for the one queue of the consumer otherwise, and for each of many then.
+
+    Args:
+        values: The consumer's settings.
+        partitions: How many partitions it reads.
+    """
+    shared: dict[str, ClientValue] = {}
+    count = max(1, partitions)
+    # A value that is no number is for librdkafka to refuse.
+    with contextlib.suppress(ValueError):
+        queued = int(values.get(QUEUED, QUEUED_KBYTES))
+        shared[QUEUED] = min(queued, max(QUEUED_KBYTES_MIN, queued // count))
+    with contextlib.suppress(ValueError):
+        # A partition's queue may be exceeded by what is fetched at once.
+        fetched = int(values.get(FETCHED, FETCH_BYTES))
+        shared[FETCHED] = min(fetched, max(FETCHED_BYTES_MIN, QUEUED_KBYTES * 1024 // count))
+    return shared
 
 
 def open_queues(consumer: Any, client_id: str, partitions: Sequence[TopicPartition]) -> NativeQueues | None:

@@ -38,11 +38,12 @@ from wherry.contract.position import (
     kafka_position,
     parse_kafka_position,
 )
+from wherry.worker import native
 from wherry.worker.convert.step import keep_rows
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
-from wherry.worker.endpoints.kafka_native import NativeQueues, Rows, open_queues
+from wherry.worker.endpoints.kafka_native import NativeQueues, Rows, open_queues, shares
 from wherry.worker.policy import BATCH_BYTES_TARGET, BATCH_ROWS_MAX, BatchSize
 
 logger: Final = logging.getLogger("wherry.worker.kafka")
@@ -96,7 +97,9 @@ class KafkaReader:
         self._closed = False
         try:
             # A position that is gone is for us to judge: the client would go elsewhere without a word.
-            own = {"auto.offset.reset": "error", "error_cb": self._on_error}
+            own: dict[str, Any] = {"auto.offset.reset": "error", "error_cb": self._on_error}
+            if native.library() is not None:
+                own |= shares(client.values, len(self._next))
             logs = client_logger(self._client_id)
             self._consumer = confluent_kafka.Consumer({**client.values, **own, "logger": logs})
             self._queues = self._open_queues()
