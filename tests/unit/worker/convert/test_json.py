@@ -202,7 +202,7 @@ def test_logical_types_are_read(schema: dict[str, Any], payload: str, text: str)
 
 @pytest.mark.parametrize("payload", ["2147483648", "1.5", '"x"', "true"])
 def test_a_date_that_is_no_day_number_fails(payload: str) -> None:
-    assert "expected integer but was" in failure_of({"type": "int32", "name": DATE}, payload)
+    assert "underlying representation should be integer but was" in failure_of({"type": "int32", "name": DATE}, payload)
 
 
 def test_containers_of_the_wrong_kind_fail() -> None:
@@ -220,6 +220,14 @@ def test_a_wrong_kind_that_became_null_fails_in_a_struct_that_requires_the_field
     struct = {"type": "struct", "fields": [{"type": "string", "field": "id"}]}
     assert failure_of(struct, '{"id":true}') == (
         'Invalid value: null used for required field: "id", schema type: STRING'
+    )
+
+
+def test_it_fails_below_arrays_too() -> None:
+    required = {"type": "array", "items": {"type": "bytes"}}
+    struct = {"type": "struct", "fields": [{"type": "array", "items": required, "field": "a"}]}
+    assert failure_of(struct, '{"a":[[1]]}') == (
+        'Invalid value: null used for required element of array element of array field: "a", schema type: BYTES'
     )
 
 

@@ -13,6 +13,7 @@ import binascii
 import datetime
 import json
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, Final
@@ -31,6 +32,18 @@ REQUIRED_NULL: Final = "Invalid null value for required field"
 _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 (3.11 has both)
 _DECIMAL_DIGITS: Final = 76
+_KINDS: Final = {
+    "double": "FLOAT64",
+    "float": "FLOAT32",
+    "bool": "BOOLEAN",
+    "binary": "BYTES",
+    "decimal128": "BYTES",
+    "decimal256": "BYTES",
+    "date32": "INT32",
+    "time32": "INT32",
+    "timestamp": "INT64",
+    "list": "ARRAY",
+}
 
 
 def connect_value(field: pa.Field, value: Any) -> Any:
@@ -73,13 +86,26 @@ def connect_value(field: pa.Field, value: Any) -> Any:
 def _member(field: pa.Field, value: Any) -> Any:
     """A value of a wrong kind may have become null; in a struct that is noticed."""
     converted = connect_value(field, value)
-    if converted is None and not field.nullable:
-        raise DataError(
-            f'Invalid value: null used for required field: "{field.name}", schema type: {_kind(field.type)}',
-            reason="NOT_NULL",
-            field_path=field.name,
-        )
+    _require(field, converted, field.name, "field")
     return converted
+
+
+def _require(field: pa.Field, value: Any, name: str, place: str) -> None:
+    """Refuses a null below a field of a struct where there must be none; structs within have been looked at."""
+    if value is None:
+        if not field.nullable:
+            raise DataError(
+                f'Invalid value: null used for required {place}: "{name}", schema type: {_kind(field.type)}',
+                reason="NOT_NULL",
+                field_path=name,
+            )
+    elif pa.types.is_list(field.type):
+        for item in value:
+            _require(field.type.value_field, item, name, f"element of array {place}")
+    elif pa.types.is_map(field.type):
+        for key, item in value:
+            _require(field.type.key_field, key, name, f"key of map {place}")
+            _require(field.type.item_field, item, name, f"value of map {place}")
 
 
 def strict_value(field: pa.Field, value: Any) -> Any:
@@ -234,8 +260,11 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
     name = DATE if pa.types.is_date(data_type) else TIME if pa.types.is_time(data_type) else TIMESTAMP
     limits = {DATE: 1 << 31, TIME: 1 << 31, TIMESTAMP: 1 << 63}
     if not isinstance(value, int) or isinstance(value, bool) or not -limits[name] <= value < limits[name]:
-        short = name.rpartition(".")[2]
-        raise DataError(f"Invalid type for {short}, expected integer but was {_node(value)}", reason="WRONG_KIND")
+        short, kind = name.rpartition(".")[2], "integral" if name == TIMESTAMP else "integer"
+        raise DataError(
+            f"Invalid type for {short}, underlying representation should be {kind} but was {_node(value)}",
+            reason="WRONG_KIND",
+        )
     if name == DATE:
         return pa.scalar(value, pa.int32()).cast(data_type)
     if name == TIME:
@@ -250,7 +279,8 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
 def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise DataError(
-            f"Invalid type for Decimal, expected numeric or text but was {_node(value)}", reason="WRONG_KIND"
+            f"Invalid type for Decimal, underlying representation should be numeric or binary but was {_node(value)}",
+            reason="WRONG_KIND",
         )
     if isinstance(value, str):
         unscaled = int.from_bytes(_unbase64(value), "big", signed=True)
@@ -290,6 +320,6 @@ def _node(value: Any) -> str:
 
 
 def _kind(data_type: pa.DataType) -> str:
-    return {"double": "FLOAT64", "float": "FLOAT32", "bool": "BOOLEAN"}.get(
-        str(data_type), str(data_type).upper().split("<")[0]
-    )
+    """Kafka Connect's name of a type; logical types go by the type that holds them."""
+    text = str(data_type)
+    return _KINDS.get(text) or _KINDS.get(re.split(r"[\[(<]", text)[0]) or text.upper().partition("<")[0]
