@@ -19,6 +19,7 @@ from wherry.contract.errors import ConfigError, TransientError
 from wherry.coordinator import cluster
 from wherry.coordinator.cluster import ClusterHerder
 from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.herder import Stores
 from wherry.coordinator.leadership import GroupSettings, Leadership
 from wherry.coordinator.main import KAFKA_RETRY_S, STOP_TIMEOUT_S, StandaloneWorker, own_version, run, tell_versions
@@ -69,6 +70,7 @@ class DistributedWorker(StandaloneWorker):
             leads=lambda: self._leadership is not None and self._leadership.may_write_soon(),
             generation=lambda: 0 if self._leadership is None else self._leadership.generation,
             level_set=_set_level,
+            workers_write=is_enabled(worker),
         )
         return Stores(self._kept.configs, self._kept.offsets, self._kept.statuses)
 

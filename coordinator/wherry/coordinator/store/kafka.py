@@ -172,13 +172,18 @@ class KafkaOffsetStore:
         group: str,
         writer: Writer,
         may_write: Callable[[], None],
+        *,
+        others_write: bool = False,
     ) -> None:
         self._state = OffsetLog()
+        self._others_write = others_write
         self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
 
     def load(self, connector: str) -> list[Position]:
         """All positions of a connector, in the order they were first written."""
         self.kept.check_ready()
+        if self._others_write:
+            self.kept.catch_up()
         with self.kept.lock:
             return self._state.positions(connector)
 
@@ -295,6 +300,7 @@ class KafkaStores:
         leads: Whether this coordinator leads, and so may write.
         generation: The leader's generation.
         level_set: Told of log levels set for the whole cluster.
+        workers_write: Whether workers write positions, too, as those of exactly-once sources do.
     """
 
     def __init__(
@@ -308,6 +314,7 @@ class KafkaStores:
         leads: Callable[[], bool],
         generation: Callable[[], int],
         level_set: Callable[[str, str], None] = lambda logger, level: None,
+        workers_write: bool = False,
     ) -> None:
         def may_write() -> None:
             if not leads():
@@ -316,7 +323,7 @@ class KafkaStores:
         self._writer = PlainWriter(config)
         common = (config, admin, group)
         self.configs = KafkaConfigStore(topics[0], *common, config_writer, may_write, level_set)
-        self.offsets = KafkaOffsetStore(topics[1], *common, self._writer, may_write)
+        self.offsets = KafkaOffsetStore(topics[1], *common, self._writer, may_write, others_write=workers_write)
         self.statuses = KafkaStatusStore(topics[2], *common, self._writer, may_write, generation=generation)
 
     def start(self) -> None:
