@@ -117,22 +117,17 @@ class Planner:
             self.release(spec.name)
 
     def apply_tokens(
-        self,
-        spec: ev.ConnectorSpec,
-        staged_generation: int,
-        generation: int,
-        tokens: Sequence[bytes],
-        positions: Sequence[Position],
+        self, spec: ev.ConnectorSpec, generation: int, tokens: Sequence[bytes], positions: Sequence[Position]
     ) -> None:
-        """Have a two-phase sink apply what leases of `staged_generation` staged; repeating it is harmless."""
+        """Have a two-phase sink apply what it staged, perhaps in an older generation; repeating it is harmless."""
         held = self._hold(spec, generation)
         try:
-            held.client.commit(staged_generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
+            held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
         except TransientError:
             # It may have died since the last commit: the host starts another one, once.
             self.release(spec.name)
             held = self._hold(spec, generation)
-            held.client.commit(staged_generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
+            held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
     def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
         """Have the plugins check and carry out a change of offsets; False: one may keep others elsewhere."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, WherryError
 from wherry.contract.position import Position, compact_json
 from wherry.coordinator.effects import CommitReport
 from wherry.coordinator.events import ConnectorSpec
@@ -31,7 +31,7 @@ _KEY: Final = "wherry.staged"
 # What the contract allows for one token; a lease reports one or a few between two commits.
 TOKENS_BYTES_MAX: Final = 1024 * 1024
 
-Apply = Callable[[ConnectorSpec, int, int, Sequence[bytes], Sequence[Position]], None]
+Apply = Callable[[ConnectorSpec, int, Sequence[bytes], Sequence[Position]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,7 @@ class StagedCommits:
 
     Args:
         offsets: Keeps the entries.
-        apply: Has a sidecar of the second number's generation apply tokens of the first's: spec, staged, current,
-            tokens, positions.
+        apply: Has a sidecar of a generation apply tokens: spec, generation, tokens, positions.
         commit: Commits positions.
     """
 
@@ -132,11 +131,15 @@ class StagedCommits:
                 "Lease %s had staged rows that may not have been applied: %d token(s) are applied now.",
                 staged.lease, len(staged.tokens),
             )  # fmt: skip
-            self._settle(spec, staged, generation)
+            try:
+                self._settle(spec, staged, generation)
+            except WherryError as error:
+                log.warning("What lease %s had staged could not be applied: %s", staged.lease, error)
+                raise
         return len(left)
 
     def _settle(self, spec: ConnectorSpec, staged: Staged, generation: int) -> None:
-        self._apply(spec, staged.generation, generation, staged.tokens, staged.positions)
+        self._apply(spec, generation, staged.tokens, staged.positions)
         # Invariant 1: what these positions stand after was applied just now.
         self._commit(spec, staged.positions)
         self._offsets.write(spec.name, [Position(staged.partition, None)])

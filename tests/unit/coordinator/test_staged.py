@@ -58,14 +58,13 @@ class World:
     def apply(
         self,
         spec: ev.ConnectorSpec,
-        staged: int,
-        current: int,
+        generation: int,
         tokens: Sequence[bytes],
         positions: Sequence[Position],
     ) -> None:
         assert self.offsets.kept, "the tokens were kept before"
         self._step("before apply")
-        self.calls.append(f"apply of {staged} by {current}")
+        self.calls.append(f"apply by {generation}")
         self.applied += [token for token in tokens if token not in self.applied]  # as the contract asks: idempotent
         self._step("after apply")
 
@@ -81,7 +80,7 @@ def report(*tokens: bytes, lease: str = "c-0-3-1") -> CommitReport:
 def test_a_token_is_kept_applied_committed_and_forgotten_in_this_order() -> None:
     world = World()
     world.staged.commit(report(b"\x00one", b"two"))
-    assert world.calls == ["before apply", "apply of 3 by 3", "after apply", "before commit"]
+    assert world.calls == ["before apply", "apply by 3", "after apply", "before commit"]
     assert (world.applied, world.committed) == ([b"\x00one", b"two"], [PLACE])
     assert world.offsets.kept == {}
     assert world.staged.recover(SPEC, 4) == 0
@@ -96,7 +95,7 @@ def test_whenever_the_coordinator_dies_the_next_lease_finds_it_applied_and_commi
     another = StagedCommits(world.offsets, world.apply, world.commit)
     assert another.recover(SPEC, 5) == 1
     assert (world.applied, world.committed) == ([b"one", b"two"], [PLACE])
-    assert "apply of 3 by 5" in world.calls
+    assert "apply by 5" in world.calls
     assert another.recover(SPEC, 5) == 0
 
 

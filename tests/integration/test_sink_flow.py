@@ -1,0 +1,87 @@
+"""Sinks of a whole worker: topics that appear while it runs, and rows that are staged when it is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+from tests.support.pumps import fill
+from tests.support.standalone import Standalone
+from tests.support.topics import create_topic, group_offsets
+from tests.support.waiting import eventually
+
+from wherry.coordinator.dev.kafka import EmbeddedKafka
+
+PLUGINS = Path(__file__).parent / "plugins"
+FLOW_TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def worker(kafka: EmbeddedKafka) -> Iterator[Standalone]:
+    """A worker with the plugins of these tests."""
+    with Standalone(bootstrap=kafka.bootstrap, settings={"plugin.path": str(PLUGINS)}) as running:
+        yield running
+
+
+def create(worker: Standalone, name: str, config: Mapping[str, str]) -> None:
+    answer = worker.rest.call("POST", "/connectors", {"name": name, "config": dict(config)})
+    assert answer.status == 201, answer.body
+
+
+def staging(folder: Path, **config: str) -> Mapping[str, str]:
+    for each in ("staged", "done"):
+        (folder / each).mkdir(parents=True)
+    return {"connector.class": "wherry.test.StagingSink", "tasks.max": "1", "folder": str(folder), **config}
+
+
+def done(folder: Path) -> list[str]:
+    """Every line that is seen, in no order."""
+    return sorted(line for path in (folder / "done").iterdir() for line in path.read_text().splitlines())
+
+
+def test_topics_that_appear_and_partitions_that_are_added_are_read_while_the_sink_runs(
+    worker: Standalone, bootstrap: str, tmp_path: Path
+) -> None:
+    prefix = f"grown-{tmp_path.name}"
+    regex = {"topics.regex": rf"\Q{prefix}\E-\p{{Lower}}+"}
+    create(worker, "grower", staging(tmp_path, **regex))
+    create_topic(bootstrap, f"{prefix}-a")
+    create_topic(bootstrap, f"{prefix}-A")
+    for topic in ("a", "A"):
+        fill(bootstrap, f"{prefix}-{topic}", [b"%s%d" % (topic.encode(), number) for number in range(10)])
+    assert eventually(lambda: len(done(tmp_path)) == 10, FLOW_TIMEOUT_S), worker.log_tail()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(f"{prefix}-a", 2)])[f"{prefix}-a"].result(10)
+    create_topic(bootstrap, f"{prefix}-b")
+    assert eventually(lambda: len(admin.list_topics(f"{prefix}-a", timeout=10).topics[f"{prefix}-a"].partitions) == 2)
+    fill(bootstrap, f"{prefix}-a", [b"more%d" % number for number in range(10)], partitions=2)
+    fill(bootstrap, f"{prefix}-b", [b"b%d" % number for number in range(10)])
+    assert eventually(lambda: len(done(tmp_path)) >= 30, FLOW_TIMEOUT_S), worker.log_tail()
+    found = [line.partition(":")[2] for line in done(tmp_path)]
+    assert sorted(found) == sorted([f"{name}{number}" for name in ("a", "more", "b") for number in range(10)])
+
+
+def test_what_was_staged_is_seen_once_though_the_coordinator_dies_while_it_is_applied(
+    worker: Standalone, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = new_topic()
+    config = staging(tmp_path, topics=topic, **{"wherry.delivery": "exactly-once"})
+    create(worker, "stager", config)
+    fill(bootstrap, topic, [b"%d" % number for number in range(100)])
+    assert eventually(lambda: len(done(tmp_path)) == 100, FLOW_TIMEOUT_S), worker.log_tail()
+    for count, moment in ((200, "before"), (300, "after")):
+        (tmp_path / f"hang-{moment}").touch()
+        fill(bootstrap, topic, [b"%d" % number for number in range(count - 100, count)])
+        assert eventually((tmp_path / f"hanging-{moment}").exists, FLOW_TIMEOUT_S), worker.log_tail()
+        worker.kill()
+        # The rows are staged, and the group does not know of them.
+        assert group_offsets(bootstrap, "connect-stager")[topic, 0] < count
+        worker.start()
+        create(worker, "stager", config)
+        assert eventually(lambda count=count: len(done(tmp_path)) >= count, FLOW_TIMEOUT_S), worker.log_tail()
+        assert worker.log_path.read_text().count("had staged rows that may not have been applied") == count // 100 - 1
+    fill(bootstrap, topic, [b"%d" % number for number in range(300, 400)])
+    assert eventually(lambda: group_offsets(bootstrap, "connect-stager")[topic, 0] == 400, FLOW_TIMEOUT_S)
+    assert done(tmp_path) == sorted(f"0:{number}" for number in range(400))
