@@ -81,7 +81,7 @@ def test_what_was_staged_is_seen_once_though_the_coordinator_dies_while_it_is_ap
         worker.start()
         create(worker, "stager", config)
         assert eventually(lambda count=count: len(done(tmp_path)) >= count, FLOW_TIMEOUT_S), worker.log_tail()
-        assert worker.log_path.read_text().count("had staged rows that may not have been applied") == count // 100 - 1
     fill(bootstrap, topic, [b"%d" % number for number in range(300, 400)])
     assert eventually(lambda: group_offsets(bootstrap, "connect-stager")[topic, 0] == 400, FLOW_TIMEOUT_S)
     assert done(tmp_path) == sorted(f"0:{number}" for number in range(400))
+    assert worker.log_path.read_text().count("had staged rows that may not have been applied") == 2
