@@ -317,6 +317,14 @@ class ConnectorDetail:
     tasks: tuple[TaskDetail, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class InternalVerifier:
+    """What requests between workers are checked with; `key` is None while none has been read."""
+
+    key: bytes | None
+    algorithms: tuple[str, ...]
+
+
 class PluginCatalog(Protocol):
     """What is known of classes and configurations; `plugins.py` and `config/` implement it, the herder passes it on."""
 
@@ -423,6 +431,9 @@ class Herder(Protocol):
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> ConfigInfos:
         """As `PluginCatalog.validate`."""
+
+    def internal_verifier(self) -> InternalVerifier | None:
+        """What requests between workers are checked with; None where there are no other workers."""
 
     def server_info(self) -> ServerInfo:
         """Who this is."""

@@ -18,7 +18,7 @@ from wherry.coordinator import events as ev
 from wherry.coordinator.herder import StandardHerder
 from wherry.coordinator.store import StoredStatus
 from wherry.coordinator.store.configlog import SessionKey
-from wherry.coordinator.store.kafka import KafkaStores
+from wherry.coordinator.store.kafka import KafkaConfigStore, KafkaStores
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,13 @@ class ClusterHerder(StandardHerder):
     def depose(self) -> None:
         """Drop all leases as they are: another one has begun its own."""
         self._runner.post(ev.LeadershipLost())
+
+    def internal_verifier(self) -> api.InternalVerifier | None:
+        """The session key of the config topic, and the algorithms this worker takes."""
+        configs = self._stores.configs
+        algorithms = tuple(self._worker.parsed["inter.worker.verification.algorithms"])
+        key = configs.session_key() if self._ready() and isinstance(configs, KafkaConfigStore) else None
+        return api.InternalVerifier(None if key is None else key.key, algorithms)
 
     def health(self) -> api.Health:
         """As of a single worker, but ready only when the topics are read; whoever does not lead needs no Spark."""

@@ -383,6 +383,10 @@ class StandardHerder:
         """Check a configuration."""
         return self._catalog.validate(config, plugin=plugin)
 
+    def internal_verifier(self) -> api.InternalVerifier | None:
+        """Nothing: a single worker is asked by no other."""
+        return None
+
     def server_info(self) -> api.ServerInfo:
         """Who this is."""
         return api.ServerInfo(self._cluster_id)

@@ -24,6 +24,7 @@ from wherry.coordinator.api import (
     ConnectorStatus,
     ConnectorType,
     Health,
+    InternalVerifier,
     LeaseInfo,
     NotFoundError,
     Overlap,
@@ -53,6 +54,7 @@ class FakeHerder:
     positions: list[Position] = field(default_factory=list)
     health_status: str = "healthy"
     failing: Exception | None = None
+    verifier: InternalVerifier | None = None
 
     def connectors(self) -> list[str]:
         if self.failing:
@@ -156,6 +158,9 @@ class FakeHerder:
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> ConfigInfos:
         values = [ConfigInfo(None, ConfigValueInfo(key, value, errors=("bad",))) for key, value in config.items()]
         return ConfigInfos(plugin, ("Common",), tuple(values))
+
+    def internal_verifier(self) -> InternalVerifier | None:
+        return self.verifier
 
     def server_info(self) -> ServerInfo:
         return ServerInfo("cluster")
