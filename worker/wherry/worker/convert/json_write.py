@@ -134,11 +134,30 @@ def _needs_escape(column: pa.Array) -> bool:
 
 
 def _floats(column: pa.Array) -> pa.Array:
+    plain = plain_doubles(column)
+    if plain is not None:
+        return pc.fill_null(plain, "null")
     values = column.to_pylist()
     if pa.types.is_float32(column.type):
         # The shortest digits that tell a float apart, not those of the double it is held in.
         values = [None if value is None else float(str(np.float32(value))) for value in values]
     return pa.array(list(map(_double_text, values)), pa.string())
+
+
+def plain_doubles(column: pa.Array) -> pa.Array | None:
+    """Returns the texts of doubles as Java prints them; None unless all are of a size that needs no exponent."""
+    if column.type != pa.float64():
+        return None
+    size = pc.abs(column)
+    plain = pc.or_(pc.and_(pc.greater_equal(size, _PLAIN_MIN), pc.less(size, _PLAIN_MAX)), pc.equal(size, 0.0))
+    if not pc.all(plain).as_py():
+        return None
+    texts = column.cast(pa.string())
+    # Java never leaves the fraction out.
+    whole = pc.equal(pc.floor(column), column)
+    return (
+        pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", _EMPTY), texts) if pc.any(whole).as_py() else texts
+    )
 
 
 def _double_text(value: float | None) -> str:

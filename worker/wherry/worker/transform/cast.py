@@ -30,6 +30,9 @@ TARGETS: Final[Mapping[str, pa.DataType]] = {
 }
 
 
+_SCALARS: Final = frozenset({str, int, float, bool})
+
+
 class Cast(OnSide):
     """See the module. Settings: spec, replace.null.with.default."""
 
@@ -150,7 +153,8 @@ def _default(value: pa.Scalar, target: pa.DataType) -> bytes:
 def _loose(value: Any, target: pa.DataType) -> Any:
     if value is None:
         return None
-    check_loose(value)
+    if type(value) not in _SCALARS:
+        check_loose(value)
     return cast_value(value, target)
 
 

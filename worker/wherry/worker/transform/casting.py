@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from wherry.contract import values
 from wherry.contract.data import DAY_MS, DataError, Float32, Instant
 from wherry.contract.java import double_text, float_text, to_float32
+from wherry.worker.convert.json_write import plain_doubles
 from wherry.worker.transform.failing import Failures
 from wherry.worker.transform.javaclass import Int8, Int16, Int32, NonFinite, class_of
 
@@ -235,6 +236,9 @@ def _to_text(array: pa.Array) -> pa.Array:
         scale = DAY_MS if pa.types.is_date32(source) else 1
         numbers = numbers_of(array).to_pylist()
         return pa.array([None if n is None else values.format(Instant(n * scale)) for n in numbers], pa.string())
+    plain = plain_doubles(array)
+    if plain is not None:
+        return plain
     found = array.to_pylist()
     if source == pa.float32():
         found = [None if value is None else Float32(value) for value in found]

@@ -64,6 +64,11 @@ class Failures:
         """Notes the error of a row; the first one counts."""
         self._found.setdefault(row, error)
 
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows that failed."""
+        return tuple(self._found)
+
     def check(self) -> None:
         """Raises when there were any."""
         if self._found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from wherry.worker.transform.base import OnSide, all_filled, rebuilt
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
 
+# Sets of field names whose outcome is kept.
+PLANS_MAX: Final = 1_000
+
 
 class ReplaceField(OnSide):
     """See the module. Settings: exclude, include, renames, replace.null.with.default."""
@@ -23,6 +26,7 @@ class ReplaceField(OnSide):
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
+        self._plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self._exclude = frozenset(_items(config, "exclude"))
         self._include = frozenset(_items(config, "include"))
         self._renames: dict[str, str] = {}
@@ -78,17 +82,23 @@ class ReplaceField(OnSide):
         return kept
 
     def _changed(self, found: dict[str, Any]) -> dict[str, Any]:
-        changed: dict[str, Any] = {}
-        names = [name for name in found if self._keeps(name)]
-        targets = [self._renames.get(name, name) for name in names]
-        if len(set(targets)) < len(targets):
-            # The later one stays; Kafka Connect walks over its maps in their own order.
-            kept = set(names)
-            last = {self._renames.get(name, name): found[name] for name in in_map_order(found) if name in kept}
-            return {target: last[target] for target in targets}
-        for name, target in zip(names, targets, strict=True):
-            changed[target] = found[name]
-        return changed
+        names = tuple(found)
+        plan = self._plans.get(names)
+        if plan is None:
+            if len(self._plans) >= PLANS_MAX:
+                self._plans.clear()
+            plan = self._plans[names] = self._plan(names)
+        return {target: found[name] for target, name in plan}
+
+    def _plan(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Returns the names that objects of these fields get, and where their values come from."""
+        kept = [name for name in names if self._keeps(name)]
+        targets = [self._renames.get(name, name) for name in kept]
+        if len(set(targets)) == len(targets):
+            return list(zip(targets, kept, strict=True))
+        # The later one stays; Kafka Connect walks over its maps in their own order.
+        last = {self._renames.get(name, name): name for name in in_map_order(names) if name in set(kept)}
+        return [(target, last[target]) for target in dict.fromkeys(targets)]
 
 
 def _items(config: Mapping[str, str], key: str) -> list[str]:
