@@ -43,7 +43,7 @@ class Flatten(OnSide):
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`."""
         if side.columns is not None:
-            return side
+            return Loose.lifted(side.columns)
         return Loose.of([None if found is None else self._flat(found) for found in self.maps(side)])
 
     def _collect(

@@ -23,7 +23,7 @@ from wherry.worker.transform.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
 _ODD_NUMBER: Final = r"\d{19}|-0"
-# Numbers that orjson writes otherwise (beyond what Java prints without exponent), control characters, pairs of surrogates.
+# What orjson writes otherwise: numbers that Java prints with an exponent, control characters, pairs of surrogates.
 _ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0|[\x{10000}-\x{10ffff}]"
 _INT64_BITS: Final = 64
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
