@@ -100,9 +100,12 @@ class Cast(OnSide):
 
     def _cast(self, columns: Columns, *, add: bool = False) -> Columns:
         failures = Failures()
-        for place, field in enumerate(columns.fields):
+        # The first error of a row counts: in the order of the schema, or of the settings where there is none.
+        order = map(columns.place, self._fields) if add else range(len(columns.fields))
+        for place in order:
+            field = columns.fields[place]
             target = self._fields.get(field.name)
-            if target is not None:
+            if place >= 0 and target is not None:
                 array = cast_array(columns.arrays[place], target, failures)
                 try:
                     cast = field.with_type(target) if add else _cast_field(field, target)

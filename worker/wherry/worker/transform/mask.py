@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from wherry.contract.data import DataError, Float32, Instant
 from wherry.contract.errors import ConfigError
-from wherry.contract.java import to_float32
+from wherry.contract.java import in_map_order, to_float32
 from wherry.worker.transform.base import OnSide, filled, names_of
 from wherry.worker.transform.casting import narrowed
 from wherry.worker.transform.failing import Failures
@@ -30,7 +30,8 @@ class MaskField(OnSide):
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
-        self._fields = tuple(dict.fromkeys(names_of(config, "fields")))
+        # In the order in which Kafka Connect walks over them: the first error counts.
+        self._fields = tuple(in_map_order(names_of(config, "fields")))
         self._replacement = config["replacement"].strip() if "replacement" in config else None
         if self._replacement == "":
             raise ConfigError(
@@ -65,8 +66,9 @@ class MaskField(OnSide):
 
     def _columns(self, columns: Columns, *, defaults: bool) -> Columns:
         failures = Failures()
-        for place, (field, array) in enumerate(zip(columns.fields, columns.arrays, strict=True)):
-            array = filled(field, array, columns, on=defaults and self.replace_null)
+        for place in range(len(columns.fields)) if defaults else map(columns.place, self._fields):
+            field = columns.fields[place]
+            array = filled(field, columns.arrays[place], columns, on=defaults and self.replace_null)
             if field.name in self._fields:
                 array = self._masked_array(array, failures)
             columns = columns.put(place, field, array)
