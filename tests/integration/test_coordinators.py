@@ -159,7 +159,7 @@ def test_a_standby_forwards_answers_reads_and_takes_over_when_the_leader_is_kill
     assert code == 0
     pair.send(50)
     pair.wait()
-    assert pair.leader() is not standby or True
+    assert pair.leader() is leader
     assert len(pair.received()) == before + 50, "a clean hand-over repeats nothing"
     assert "Traceback" not in standby.log_path.read_text() + leader.log_path.read_text()
 

@@ -89,6 +89,7 @@ class Leadership:
         self._lock = threading.RLock()
         self._membership = Membership()
         self._generation = 0
+        self._member = ""
         self._beat_s = time.monotonic()
         self._refused_since_s: float | None = None
         self._told = ""
@@ -221,6 +222,7 @@ class Leadership:
         if partitions:
             consumer.pause(partitions)  # to have it is all: the stores read it by themselves
         self._generation = _generation_of(consumer.consumer_group_metadata()) or self._generation
+        self._member = str(consumer.memberid())
         self._refused_since_s = None
         self.joined.set()
         self._take(Input.GIVEN if partitions else Input.JOINED)
@@ -266,6 +268,8 @@ class Leadership:
         return given.value.capitalize(), self._settings.group, self._membership.phase.value
 
     def _carry_out(self, effect: Effect, claim: int) -> None:
+        if self._closing.is_set():
+            return  # what runs then is wound down by whoever closes us
         match effect:
             case Effect.CLAIM:
                 self._aside.submit(self._claim, claim)
@@ -302,7 +306,10 @@ class Leadership:
                 log.warning("Who leads cannot be found out: %s", error.message)
                 self._closing.wait(CLAIM_RETRY_S)
                 continue
-            ours = owner is not None and owner[1] == self._consumer.memberid()
+            except Exception as error:
+                self._failed(error)
+                return
+            ours = owner is not None and owner[1] == self._member
             self._take(Input.CONFIRMED if ours else Input.REFUTED, claim)
             return
 
