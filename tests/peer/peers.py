@@ -39,6 +39,7 @@ class Peer:
         directory: Where its files are.
         bootstrap: Kafka's address.
         distributed: Whether Kafka Connect runs distributed, as most do; Wherry is standalone in any case.
+        settings: Worker settings of its own.
         suffix: What makes its names its own.
     """
 
@@ -46,6 +47,7 @@ class Peer:
     directory: Path
     bootstrap: str
     distributed: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _worker: RealConnect | Standalone | None = None
 
@@ -65,7 +67,7 @@ class Peer:
 
     def start(self, *, program: str | None = None) -> None:
         """Start it on its files; as `program`, the other one takes its files over."""
-        settings = {**SETTINGS, "offset.storage.file.filename": str(self.offsets_file)}
+        settings = {**SETTINGS, **self.settings, "offset.storage.file.filename": str(self.offsets_file)}
         directory = self.directory / (program or self.name)
         if (program or self.name) == WHERRY:
             self._worker = Standalone(bootstrap=self.bootstrap, settings=settings, directory=directory)

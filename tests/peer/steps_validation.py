@@ -196,7 +196,7 @@ def _paths() -> Iterator[Ask]:
     ):
         path = "/connector-plugins/FileStreamSource/config/validate"
         yield Ask(f"validate {name}", "PUT", path, config)
-        yield Ask(f"create {name}", "PUT", "/connectors/v-{x}/config", config)
+        yield Ask(f"put {name}", "PUT", "/connectors/v-{x}/config", config)
 
 
 def _plugin_configs() -> Iterator[Ask]:

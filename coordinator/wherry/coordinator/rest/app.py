@@ -6,6 +6,7 @@ a slow validation can take a thread but never the server.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -128,10 +129,16 @@ class App:
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE_MAX)
         deadline_s = HEALTH_DEADLINE_S if match.route.path == "/health" else REQUEST_DEADLINE_S
-        with anyio.fail_after(deadline_s):
-            return await anyio.to_thread.run_sync(
-                _traced, match.route, call, limiter=self._limiter, abandon_on_cancel=True
-            )
+        began = datetime.datetime.now(datetime.UTC)
+        try:
+            with anyio.fail_after(deadline_s):
+                return await anyio.to_thread.run_sync(
+                    _traced, match.route, call, limiter=self._limiter, abandon_on_cancel=True
+                )
+        except TimeoutError:
+            when = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            stage = f"handling {match.route.method} {request.scope['path']}, which began at {when}"
+            raise ApiError(f"Request timed out. The worker is currently {stage}.") from None
 
 
 def _traced(route: Route, call: Call) -> Response:

@@ -49,8 +49,6 @@ def error_response(error: BaseException, *, request: str) -> Response:
         status, message = error.status, error.message
     elif isinstance(error, WherryError):
         status, message = _STATUS_BY_CLASS[error.error_class], error.message
-    elif isinstance(error, TimeoutError):
-        status, message = 500, "Request timed out. The worker is alive but did not answer in time."
     else:
         _log.error("%s failed", request, exc_info=error)
         status, message = 500, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -66,7 +66,8 @@ _KEYS = "/connector-plugins/{plugin}/config"
 # method, path, tag, summary, success {status: schema or None}, errors, body schema, query parameters
 _OPERATIONS: tuple[tuple[Any, ...], ...] = (
     ("get", "/", "worker", "Versions, and the Kafka cluster", {200: "ServerInfo"}, (), None, ()),
-    ("get", "/health", "worker", "Whether the worker does its work", {200: "Health", 503: "Health"}, (), None, ()),
+    ("get", "/health", "worker", "Whether the worker does its work",
+     {200: "Health", 500: "Health", 503: "Health"}, (), None, ()),
     ("get", "/connectors", "connectors", "All connectors", {200: "ConnectorList"}, (), None, (_EXPAND,)),
     ("post", "/connectors", "connectors", "Create a connector",
      {201: "ConnectorInfo"}, (400, 409), "CreateConnector", ()),
@@ -138,8 +139,8 @@ def document() -> dict[str, Any]:
             "operationId": _operation_id(method, path),
             "parameters": [*(_BY_NAME[name] for name in names), *query],
             "responses": {
-                **{str(status): _response(status, schema) for status, schema in successes.items()},
                 **{str(status): {"$ref": "#/components/responses/Error"} for status in (*errors, 500)},
+                **{str(status): _response(status, schema) for status, schema in successes.items()},
             },
         }
         if body is not None:
@@ -167,7 +168,7 @@ def operations() -> list[tuple[str, str]]:
 
 
 def _response(status: int, schema: str | None) -> dict[str, Any]:
-    told = {201: "Created.", 202: "Will be done.", 204: "Done.", 503: "Not yet."}.get(status, "The answer.")
+    told = {201: "Created.", 202: "Will be done.", 204: "Done.", 500: "No.", 503: "Not yet."}.get(status, "The answer.")
     if schema is None:
         return {"description": told}
     if schema == "Page":

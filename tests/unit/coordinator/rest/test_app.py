@@ -95,7 +95,9 @@ def test_a_herder_that_hangs_is_given_up_on(ask, herder, monkeypatch):
     herder.connectors = lambda: time.sleep(0.5)
     answer = ask("GET", "/connectors")
     assert answer.status == 500
-    assert answer.message.startswith("Request timed out.")
+    assert answer.message.startswith(
+        "Request timed out. The worker is currently handling GET /connectors, which began at 2"
+    )
 
 
 def test_a_body_beyond_the_limit_is_413(ask, monkeypatch):
