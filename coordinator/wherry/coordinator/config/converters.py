@@ -120,6 +120,12 @@ _AVRO_KEYS = (
     _registry_key("connect.meta.data", "true", "Whether Connect's own properties are written.", **_BOOLEAN),
 )
 
+_JSON_SCHEMA_KEYS = (
+    *_REGISTRY_KEYS,
+    *(key for key in _JSON_KEYS if key.name in {"decimal.format", "replace.null.with.default"}),
+    _registry_key("use.optional.for.nonrequired", "false", "Whether properties not required are optional.", **_BOOLEAN),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ConverterClass:
@@ -149,6 +155,7 @@ CONVERTERS: tuple[ConverterClass, ...] = (
     ConverterClass("org.apache.kafka.connect.storage.SimpleHeaderConverter", (), header_only=True),
     ConverterClass("org.apache.kafka.connect.storage.StringConverter", (_TYPE, _ENCODING)),
     ConverterClass("io.confluent.connect.avro.AvroConverter", _AVRO_KEYS, no_header=True),
+    ConverterClass("io.confluent.connect.json.JsonSchemaConverter", _JSON_SCHEMA_KEYS, no_header=True),
 )
 _BY_NAME: Mapping[str, ConverterClass] = {name: found for found in CONVERTERS for name in found.names}
 

@@ -28,6 +28,7 @@ from wherry.worker.convert.numbers import (
 from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
 from wherry.worker.convert.registered.avro import AvroConverter
 from wherry.worker.convert.registered.framing import RegisteredConverter
+from wherry.worker.convert.registered.json import JsonSchemaConverter
 
 Factory = type[Any]
 
@@ -45,6 +46,7 @@ CONVERTERS: Final[Mapping[str, Factory]] = {
         FloatConverter,
         DoubleConverter,
         AvroConverter,
+        JsonSchemaConverter,
     )
 }
 DEFAULT_CONVERTER: Final = JsonConverter.class_name
