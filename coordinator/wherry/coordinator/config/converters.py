@@ -126,6 +126,11 @@ _JSON_SCHEMA_KEYS = (
     _registry_key("use.optional.for.nonrequired", "false", "Whether properties not required are optional.", **_BOOLEAN),
 )
 
+_PROTOBUF_KEYS = (
+    *_REGISTRY_KEYS,
+    _registry_key("optional.for.nullables", "false", "Whether fields that may be null say so.", **_BOOLEAN),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ConverterClass:
@@ -156,6 +161,7 @@ CONVERTERS: tuple[ConverterClass, ...] = (
     ConverterClass("org.apache.kafka.connect.storage.StringConverter", (_TYPE, _ENCODING)),
     ConverterClass("io.confluent.connect.avro.AvroConverter", _AVRO_KEYS, no_header=True),
     ConverterClass("io.confluent.connect.json.JsonSchemaConverter", _JSON_SCHEMA_KEYS, no_header=True),
+    ConverterClass("io.confluent.connect.protobuf.ProtobufConverter", _PROTOBUF_KEYS, no_header=True),
 )
 _BY_NAME: Mapping[str, ConverterClass] = {name: found for found in CONVERTERS for name in found.names}
 

@@ -29,6 +29,7 @@ from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
 from wherry.worker.convert.registered.avro import AvroConverter
 from wherry.worker.convert.registered.framing import RegisteredConverter
 from wherry.worker.convert.registered.json import JsonSchemaConverter
+from wherry.worker.convert.registered.protobuf import ProtobufConverter
 
 Factory = type[Any]
 
@@ -47,6 +48,7 @@ CONVERTERS: Final[Mapping[str, Factory]] = {
         DoubleConverter,
         AvroConverter,
         JsonSchemaConverter,
+        ProtobufConverter,
     )
 }
 DEFAULT_CONVERTER: Final = JsonConverter.class_name

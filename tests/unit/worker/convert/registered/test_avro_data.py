@@ -98,7 +98,7 @@ def read(schema: Any, payloads: list[bytes]) -> Converted:
     return AvroReader(avro_types.parse(json.dumps(schema))).read(pa.array(payloads, pa.binary()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_columns_hold_what_fastavro_wrote_and_are_written_as_fastavro_does(data: st.DataObject) -> None:
     schema, values = data.draw(types())
@@ -114,7 +114,7 @@ def test_columns_hold_what_fastavro_wrote_and_are_written_as_fastavro_does(data:
     assert [decode(one, 0) for one in written] == [decode(one, 0) for one in payloads]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_poison_fails_its_own_row_and_both_ways_agree_on_it(data: st.DataObject) -> None:
     schema, values = data.draw(types())
