@@ -7,7 +7,7 @@ import pyarrow as pa
 from wherry.contract.batch import HEADERS_TYPE, JSON_TYPE, Batch, Constants, Mark, of_value
 from wherry.contract.position import Position
 from wherry.worker.convert.step import Stage
-from wherry.worker.transform.registry import chain_of
+from wherry.worker.transform.registry import Link, chain_of
 from wherry.worker.transform.step import Transforms
 
 P = "org.apache.kafka.connect.transforms."
@@ -188,3 +188,28 @@ def test_a_whole_schema_that_cannot_be_built_fails_every_row() -> None:
 def test_a_batch_without_rows_goes_through() -> None:
     raw = batch(loose(), marked=(0,))
     assert step(transforms="a", transforms__a__type=f"{P}Filter").apply(raw, raw).pieces == ((raw, raw),)
+
+
+def test_a_value_that_nobody_thought_of_fails_alone() -> None:
+    class Picky:
+        class_name = "x.Picky"
+
+        def apply(self, rows):  # type: ignore[no-untyped-def]
+            if 7 in rows.value.objects:
+                raise OverflowError("seven is too much")
+            return rows
+
+    raw = batch(loose("1", "7", "3", "7", "5"), marked=(5,))
+    stepped = Transforms([Link("a", Picky())]).apply(raw, raw)
+    assert [(each.row, str(each.error)) for each in stepped.failures] == [
+        (1, "OverflowError: seven is too much"),
+        (3, "OverflowError: seven is too much"),
+    ]
+    assert stepped.pieces[0][0].value.storage.to_pylist() == ["1", "3", "5"]
+
+
+def test_texts_with_half_a_pair_of_surrogates_and_long_numbers_come_out_as_json() -> None:
+    raw = batch(loose('{"\\ud800":"\\udc00","n":18446744073709551617,"x":1e400,"y":-0.0}'))
+    chain = step(transforms="a", transforms__a__type=f"{P}HoistField$Value", transforms__a__field="f")
+    ((after, _),) = chain.apply(raw, raw).pieces
+    assert after.value.storage.to_pylist() == ['{"f":{"\\ud800":"\\udc00","n":1,"x":"Infinity","y":0.0}}']

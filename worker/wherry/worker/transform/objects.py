@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
 
 def _write(value: Any, parts: list[str]) -> None:
     if isinstance(value, str):
-        parts.append(json_string(value) if value.isascii() or _encodable(value) else json.dumps(value))
+        parts.append(_quoted(value))
     elif value is None or isinstance(value, bool):
         parts.append("null" if value is None else "true" if value else "false")
     elif isinstance(value, Instant):
@@ -120,7 +120,7 @@ def _write(value: Any, parts: list[str]) -> None:
     elif isinstance(value, dict):
         parts.append("{")
         for place, (key, item) in enumerate(value.items()):
-            parts.append(f"{',' if place else ''}{json_string(key)}:")
+            parts.append(f"{',' if place else ''}{_quoted(key)}:")
             _write(item, parts)
         parts.append("}")
     else:
@@ -139,9 +139,10 @@ def instant_text(value: int) -> str:
     return f'"{moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"'
 
 
-def _encodable(value: str) -> bool:
+def _quoted(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        # Half a pair of surrogates can only be escaped.
+        return json.dumps(value)
+    return json_string(value)

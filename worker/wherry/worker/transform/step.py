@@ -8,6 +8,7 @@ position all the same: a mark stands after what became of the rows before it.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,12 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from wherry.contract.batch import TOPIC, Batch, Mark, concat, mark_only
+from wherry.contract.data import DataError
+from wherry.contract.errors import ConnectorBugError, WherryError
 from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
 from wherry.worker.transform.rows import Positions, Rows, batch_of, rows_of
 
-# Rows that fail are cut out and the others tried again; so often, before the rest goes row by row.
+logger: Final = logging.getLogger("wherry.worker.transform")
+# Rows that fail are cut out and the others tried again, so often at most: a transform tells all it finds at once.
 TRIES_MAX: Final = 20
 _JSON_CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -67,7 +71,16 @@ class Transforms:
                 return link.transform.apply(rows)
             except RowsFailedError as failed:
                 rows = self._cut(link, rows, failed, raw, failures)
-        raise AssertionError(f"{link.transform.class_name} finds other rows at fault each time")
+            except WherryError:
+                raise
+            except Exception as error:
+                # A value nobody has thought of must not take its neighbours with it.
+                odd = _odd_rows(link, rows, 0)
+                if not odd:
+                    raise
+                logger.warning("%s could not handle a value: %r", link.transform.class_name, error)
+                rows = self._cut(link, rows, RowsFailedError(odd), raw, failures)
+        raise ConnectorBugError(f"{link.transform.class_name} finds other rows at fault each time.")
 
     def _cut(
         self, link: Link, rows: Rows, failed: RowsFailedError, raw: Batch, failures: dict[int, StageFailure]
@@ -80,6 +93,25 @@ class Transforms:
         kept = np.ones(len(rows), np.bool_)
         kept[list(failed.failures)] = False
         return rows.take(np.flatnonzero(kept))
+
+
+def _odd_rows(link: Link, rows: Rows, start: int) -> dict[int, DataError]:
+    """Finds the rows that a transform can't handle, by halves; rows it refuses in good order are not among them."""
+    try:
+        link.transform.apply(rows)
+    except (RowsFailedError, WherryError):
+        if len(rows) == 1:
+            return {}
+    except Exception as error:
+        if len(rows) == 1:
+            return {start: DataError(f"{type(error).__name__}: {error}", reason="UNEXPECTED_VALUE")}
+    else:
+        return {}
+    middle = len(rows) // 2
+    places = np.arange(len(rows))
+    return _odd_rows(link, rows.take(places[:middle]), start) | _odd_rows(
+        link, rows.take(places[middle:]), start + middle
+    )
 
 
 def _pieces(parts: list[tuple[Positions, Batch]], batch: Batch, raw: Batch) -> tuple[tuple[Batch, Batch], ...]:
