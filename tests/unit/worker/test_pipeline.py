@@ -53,6 +53,12 @@ def test_a_mirror_without_an_address_is_refused_by_the_key() -> None:
         build(grant(4), {})
 
 
+def test_a_mirror_with_transforms_is_refused_in_a_sentence() -> None:
+    made = grant(4, **{"transforms": "f", "transforms.f.type": "Filter", **MIRROR})
+    with pytest.raises(ConfigError, match="can't transform them yet"):
+        build(made, {})
+
+
 def test_a_split_for_a_lease_that_reads_none_is_refused() -> None:
     made = build(grant(4, **MIRROR), {})
     with pytest.raises(ConnectorBugError, match="reads none"):

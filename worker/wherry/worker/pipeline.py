@@ -241,9 +241,13 @@ class _Builder:
         return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
 
     def _steps(self) -> tuple[Step, ...]:
-        links = (
-            () if self._kind is PipelineKind.MIRROR else chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
-        )
+        links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
+        if links and self._kind is PipelineKind.MIRROR:
+            raise ConfigError(
+                "A mirror copies bytes and can't transform them yet: remove transforms, or read the mirrored topic with "
+                "a connector that does.",
+                key="transforms",
+            )
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
         if self._kind is PipelineKind.SOURCE:
             return (*transforms, FromConnect(converters_of(self._config, self._worker)))
