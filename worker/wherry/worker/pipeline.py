@@ -244,8 +244,8 @@ class _Builder:
         links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
         if links and self._kind is PipelineKind.MIRROR:
             raise ConfigError(
-                "A mirror copies bytes and can't transform them yet: remove transforms, or read the mirrored topic with "
-                "a connector that does.",
+                "A mirror copies bytes and can't transform them yet: remove transforms, or read the mirrored topic "
+                "with a connector that does.",
                 key="transforms",
             )
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
