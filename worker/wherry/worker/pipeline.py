@@ -32,6 +32,7 @@ from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect, Writ
 from wherry.worker.convert.typed import TypedValues
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Reader, Writer
+from wherry.worker.endpoints.aligned import AlignedReader
 from wherry.worker.endpoints.kafka_config import (
     admin_config,
     mirror_config,
@@ -267,7 +268,7 @@ class _Builder:
         return (TypedValues(lambda topic, schema: client.ensure_target(topic, schema).schema, spec.class_name),)
 
     def _sidecar_reader(self, work: Work, positions: Sequence[Position]) -> Reader:
-        return SidecarReader(
+        reader = SidecarReader(
             self._client(Role.SOURCE),
             work,
             positions,
@@ -276,6 +277,8 @@ class _Builder:
             split=self._grant.split,
             lookup=self._lookup,
         )
+        # A sink that stores positions with the rows must get no rows without theirs.
+        return AlignedReader(reader) if self._kind is PipelineKind.DIRECT else reader
 
     def _sidecar_writer(self) -> Writer:
         return SidecarWriter(

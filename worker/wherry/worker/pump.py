@@ -242,7 +242,7 @@ class _Pump:
                 self._roll_back(transactions)
                 return
             # The positions become visible with the rows, so what was given up must be safe before.
-            self._pipeline.tolerance.flush(remaining)
+            self._flush_letters(remaining)
             transactions.writer.stage(tuple(self._pending.values()))
         flushed = self._flush(remaining, final=final)
         self._flush_letters(remaining)
