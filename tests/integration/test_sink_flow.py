@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 
 PLUGINS = Path(__file__).parent / "plugins"
-FLOW_TIMEOUT_S = 60.0
+FLOW_TIMEOUT_S = 120.0
 
 
 @pytest.fixture(scope="module")

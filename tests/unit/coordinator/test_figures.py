@@ -79,3 +79,16 @@ def test_a_deleted_connector_leaves_nothing(figures: Figures) -> None:
     figures.forget("c")
     assert figures.get("l") is None
     assert figures.totals("c") == {}
+
+
+def test_what_failed_adds_up_over_the_leases_of_a_task_and_the_last_time_stays(figures: Figures) -> None:
+    counts = lease_pb2.LeaseCounts(
+        failures=3, errors=2, skipped=2, retries=1, logged=2, dead_letters=1, dead_letter_failures=1, last_error_ms=50
+    )
+    figures.reported("l", lease_pb2.LeaseReport(counts=counts))
+    figures.opened("m", "c", 2, 8, "host:1")
+    figures.reported("m", lease_pb2.LeaseReport(counts=counts))
+    figures.reported("m", report(read=1))
+    found = figures.totals("c")[2]
+    assert (found.failures, found.errors, found.skipped, found.retries) == (6, 4, 4, 2)
+    assert (found.logged, found.dead_letters, found.dead_letter_failures, found.last_error_ms) == (4, 2, 2, 50)

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wherry.contract.config import invalid
+from wherry.contract.config import ConfigKey, OneOfValidator, invalid
 from wherry.contract.description import Role, SinkClass
 
 DELIVERY: Final = "wherry.delivery"
 GUARANTEES: Final = ("at-least-once", "effectively-once", "exactly-once")
 """Each is worth more than those before it."""
+KEY: Final = ConfigKey(
+    DELIVERY,
+    documentation="Guarantee that the connector must be able to give; refused when its class gives less.",
+    validators=(OneOfValidator(GUARANTEES),),
+)
 GIVEN: Final[Mapping[SinkClass, str]] = {
     SinkClass.APPEND: "at-least-once",
     SinkClass.IDEMPOTENT: "effectively-once",

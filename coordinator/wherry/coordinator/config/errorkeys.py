@@ -18,7 +18,7 @@ _STOP_RECORDS_DEFAULT: Final = 1_000
 _QUEUE: Final = "wherry.errors.deadletterqueue."
 _TOPIC: Final = r"[a-zA-Z0-9._-]{1,249}"
 
-_KEYS: Final = (
+KEYS: Final = (
     ConfigKey(
         STOP_FAILURES,
         ConfigType.INT,
@@ -34,7 +34,7 @@ _KEYS: Final = (
         validators=(RangeValidator(min=1),),
     ),
 )
-_SOURCE_KEYS: Final = (
+SOURCE_KEYS: Final = (
     ConfigKey(
         f"{_QUEUE}topic.name",
         documentation="Topic for records of a source that cannot be delivered.",
@@ -57,7 +57,7 @@ _SOURCE_KEYS: Final = (
 
 def problems(config: Mapping[str, str | None], role: Role) -> dict[str, list[str]]:
     """What is wrong with these keys, by key; keys that are not given are left out."""
-    keys = _KEYS + (_SOURCE_KEYS if role is Role.SOURCE else ())
+    keys = KEYS + (SOURCE_KEYS if role is Role.SOURCE else ())
     found: dict[str, list[str]] = {}
     for key in keys:
         if key.name in config:

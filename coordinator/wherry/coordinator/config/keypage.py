@@ -13,6 +13,7 @@ from typing import Final
 
 from wherry.contract.config import ConfigKey
 from wherry.contract.kafka_client_keys import CLIENT_KEYS, FORMER_KEYS, ClientKey, Fate
+from wherry.coordinator.config import delivery, errorkeys
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS as CONNECTOR_KEYS
 from wherry.coordinator.config.connectorkeys import SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.providers import TTL_PARAMETER
@@ -59,7 +60,10 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "scheduled.rebalance.max.delay.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "rebalance.timeout.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "worker.unsync.backoff.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
-    "errors.log.include.messages": (Fate.OTHERWISE, "coordinates of the record, and its text without secrets"),
+    "errors.log.include.messages": (
+        Fate.OTHERWISE,
+        "where the record was, never what it held, of sources neither",
+    ),
 }
 
 _PREFIXES: Final = (
@@ -115,6 +119,8 @@ def page() -> str:
     parts.append(_section("Connectors", _rows(CONNECTOR_KEYS)))
     parts.append(_section("Connectors: sources", _rows(SOURCE_KEYS)))
     parts.append(_section("Connectors: sinks", _rows(SINK_KEYS)))
+    own = (delivery.KEY, *errorkeys.KEYS, *errorkeys.SOURCE_KEYS)
+    parts.append(_section("Connectors: Wherry's own", _rows(own)))
     parts.append(_section("Connectors: by prefix", [(f"`{name}`", "", "", note) for name, note in _CONNECTOR_PREFIXES]))
     parts.append(_clients())
     return "\n".join(parts)
