@@ -71,17 +71,15 @@ def test_what_was_staged_is_seen_once_though_the_coordinator_dies_while_it_is_ap
     create(worker, "stager", config)
     fill(bootstrap, topic, [b"%d" % number for number in range(100)])
     assert eventually(lambda: len(done(tmp_path)) == 100, FLOW_TIMEOUT_S), worker.log_tail()
-    for count, moment in ((200, "before"), (300, "after")):
-        (tmp_path / f"hang-{moment}").touch()
-        fill(bootstrap, topic, [b"%d" % number for number in range(count - 100, count)])
-        assert eventually((tmp_path / f"hanging-{moment}").exists, FLOW_TIMEOUT_S), worker.log_tail()
-        worker.kill()
-        # The rows are staged, and the group does not know of them.
-        assert group_offsets(bootstrap, "connect-stager")[topic, 0] < count
-        worker.start()
-        create(worker, "stager", config)
-        assert eventually(lambda count=count: len(done(tmp_path)) >= count, FLOW_TIMEOUT_S), worker.log_tail()
-    fill(bootstrap, topic, [b"%d" % number for number in range(300, 400)])
-    assert eventually(lambda: group_offsets(bootstrap, "connect-stager")[topic, 0] == 400, FLOW_TIMEOUT_S)
-    assert done(tmp_path) == sorted(f"0:{number}" for number in range(400))
-    assert worker.log_path.read_text().count("had staged rows that may not have been applied") == 2
+    # Applied, and then it dies before the group knows: read again from there, each row would be seen twice.
+    (tmp_path / "hang-after").touch()
+    fill(bootstrap, topic, [b"%d" % number for number in range(100, 200)])
+    assert eventually((tmp_path / "hanging-after").exists, FLOW_TIMEOUT_S), worker.log_tail()
+    worker.kill()
+    assert group_offsets(bootstrap, "connect-stager")[topic, 0] < len(done(tmp_path))
+    fill(bootstrap, topic, [b"%d" % number for number in range(200, 300)])
+    worker.start()
+    create(worker, "stager", config)
+    assert eventually(lambda: group_offsets(bootstrap, "connect-stager")[topic, 0] == 300, FLOW_TIMEOUT_S)
+    assert done(tmp_path) == sorted(f"0:{number}" for number in range(300))
+    assert "had staged rows that may not have been applied" in worker.log_path.read_text()
