@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.flows import file_kafka, kafka_discard, kafka_postgres, latency, memory, startup
+from tests.bench.flows import file_kafka, kafka_discard, kafka_postgres, latency, many, memory, startup
 from tests.bench.flows.flow import Flow
 
 FLOWS: dict[str, Flow] = {
@@ -15,5 +15,6 @@ FLOWS: dict[str, Flow] = {
         latency.FLOW,
         startup.FLOW,
         memory.FLOW,
+        many.FLOW,
     )
 }
