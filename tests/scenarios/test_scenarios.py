@@ -77,7 +77,7 @@ class Stage:
             name, ev.Kind(kind), config, int(tasks), "splits" in flags, policy, "exactly-once" in flags,
             "too-many" not in flags,
         )  # fmt: skip
-        return ev.ConnectorPut(name, spec, TargetState(target))
+        return ev.ConnectorPut(name, spec, TargetState(target), "restored" in flags)
 
     def delete(self, name: str) -> ev.Event:
         return ev.ConnectorDeleted(name)
@@ -116,8 +116,9 @@ class Stage:
         )
         return ev.Planned(name, self.plans[name], ev.SourcePlan(plan))
 
-    def partitions(self, name: str, *partitions: str) -> ev.Event:
-        return ev.Planned(name, self.plans[name], ev.SinkPlan(partitions))
+    def partitions(self, name: str, *partitions: str, caught_up: str = "") -> ev.Event:
+        plan = ev.SinkPlan(partitions, caught_up=frozenset(caught_up.split(",")))
+        return ev.Planned(name, self.plans[name], plan)
 
     def plan_fails(self, name: str, error_class: str, message: str) -> ev.Event:
         return ev.PlanFailed(name, self.plans[name], ev.Failure(ErrorClass[error_class], message))
@@ -173,7 +174,8 @@ def told(effect: fx.Effect) -> str:
     match effect:
         case fx.LoadPlan():
             active = f" without {','.join(effect.splits_active)}" if effect.splits_active else ""
-            return f"{name} {effect.connector} generation={effect.generation}{active}{' first' if effect.first else ''}"
+            flags = f"{' first' if effect.first else ''}{' restored' if effect.restored else ''}"
+            return f"{name} {effect.connector} generation={effect.generation}{active}{flags}"
         case fx.StartLeases():
             return f"{name} {' '.join(lease.lease for lease in effect.leases)}"
         case fx.GrantLease():

@@ -49,6 +49,7 @@ class Book:
         self._deferred: tuple[Position, ...] = ()
         self._more_splits = False
         self._complete = False
+        self._restored = put.restored
         self._published: dict[int | None, tuple[State, str]] = {}
 
     @property
@@ -190,6 +191,7 @@ class Book:
     def _configure(self, spec: ev.ConnectorSpec, now_ms: int) -> None:
         if spec != self.spec:
             self.handout.spec = spec
+            self._restored = False
             self._connector_input(ConnectorInput.CONFIGURED, now_ms)
             if self.connector.state in (ConnectorState.PAUSED, ConnectorState.PAUSING):
                 # What failed with the old configuration is tried with the new one when it is resumed.
@@ -201,6 +203,7 @@ class Book:
         self._restart(ev.ConnectorRestarted(spec.name, include_tasks=True, only_failed=True), now_ms)
 
     def _restart(self, event: ev.ConnectorRestarted, now_ms: int) -> None:
+        self._restored = False
         if event.include_tasks and not event.only_failed:
             if self.connector.state in (ConnectorState.PAUSED, ConnectorState.STOPPED):
                 return
@@ -259,6 +262,7 @@ class Book:
                 self.handout.splits.plan_asked(),
                 SPLITS_PER_PLAN_MAX,
                 first=not self.connector.planned,
+                restored=self._restored,
             )
         )
 
@@ -269,6 +273,7 @@ class Book:
             dealt = assign_partitions(result.partitions, self.spec.tasks_max, previous)
             works: dict[int, ev.TaskWork | None] = {n: ev.TaskWork(partitions=kept) for n, kept in dealt.items()}
             replan_after_ms = result.replan_after_ms
+            self.handout.caught_up = result.caught_up if self._restored else frozenset()
         else:
             plan = result.plan
             if self.spec.tasks_max_enforced and len(plan.tasks) > self.spec.tasks_max:
@@ -288,6 +293,7 @@ class Book:
         self.handout.replans = replan_after_ms > 0
         if self.handout.replans and not self._complete:
             self.replan_at_ms = now_ms + max(replan_after_ms, REPLAN_DELAY_MS_MIN)
+        self._restored = False
         self._connector_input(ConnectorInput.PLANNED, now_ms)
         self.handout.set_works(works, now_ms)
 

@@ -25,6 +25,8 @@ class LoadPlan:
     splits_max: int = 0
     first: bool = False
     """First plan of this generation: check that nobody else runs the connector."""
+    restored: bool = False
+    """Find out, too, which partitions of a sink hold nothing new."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,8 @@ class SinkPlan:
 
     partitions: tuple[str, ...]
     replan_after_ms: int = 0
+    caught_up: frozenset[str] = frozenset()
+    """Those that hold nothing which was not written already; told of connectors that are taken up again only."""
 
 
 # ---- events: from the outside ---------------------------------------------------------------------------------------
@@ -114,6 +116,8 @@ class ConnectorPut:
     connector: str
     spec: ConnectorSpec
     target: TargetState = TargetState.STARTED
+    restored: bool = False
+    """It was there before this process: what has nothing to do waits parked, without proving that it could start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,10 @@ class Grants:
             parkable=described.capabilities.parkable,
         )
 
+    def parks(self, spec: ConnectorSpec) -> bool:
+        """Whether a sink's tasks may wait without a lease."""
+        return self._timings.idle_park_ms > 0 and self.description(spec).capabilities.parkable
+
     def lease(self, effect: GrantLease, positions: Sequence[Position]) -> lease_pb2.OpenLeaseResponse:
         """Everything a worker needs for a lease."""
         sidecar = self.sidecar(effect.spec, effect.generation)

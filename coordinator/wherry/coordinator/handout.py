@@ -83,6 +83,8 @@ class Handout:
         self.splits = SplitQueue()
         self.works: dict[int, ev.TaskWork | None] = {}
         """What the last plan wants: a task's work, or None for a runner of splits."""
+        self.caught_up: frozenset[str] = frozenset()
+        """Partitions that nothing is to be read from now, as of the plan of a connector taken up again."""
         self.replans = False
         """Planning anew will wake a parked task."""
         self.splits_done_since_plan = False
@@ -166,6 +168,7 @@ class Handout:
         if not self._around.engine_up or any(task.state in tasks.ENDING for task in self.tasks.values()):
             return
         starts = [start for task in waiting if (start := self._lease_for(task, now_ms)) is not None]
+        self.caught_up = frozenset()
         if starts:
             self._out.append(fx.StartLeases(self.spec.name, self.generation, tuple(starts)))
 
@@ -176,7 +179,8 @@ class Handout:
         split = None
         if task.work is None:
             split = self.splits.take(now_ms)
-        if (task.work is None and split is None) or task.work == ev.TaskWork():
+        idle = task.work is not None and task.work.partitions and self.caught_up.issuperset(task.work.partitions)
+        if (task.work is None and split is None) or task.work == ev.TaskWork() or idle:
             self.task_input(task.number, TaskInput.PARKED, now_ms)
             return None
         lease_id = self._around.next_lease_id(self.spec.name, task.number)

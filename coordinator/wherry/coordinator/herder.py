@@ -165,7 +165,7 @@ class StandardHerder:
     def take_up(self) -> None:
         """Take up every connector in the config store."""
         for stored in self._stores.configs.snapshot().connectors.values():
-            self._post_put(stored)
+            self._post_put(stored, restored=True)
 
     def know_cluster(self, cluster_id: str) -> None:
         """Take the id of the Kafka cluster, which is not known before a broker answers."""
@@ -483,8 +483,8 @@ class StandardHerder:
         self._stores.configs.put_target_state(name, target)
         self._runner.post(ev.TargetSet(name, target))
 
-    def _post_put(self, stored: StoredConnector) -> None:
-        self._runner.post(ev.ConnectorPut(stored.name, self._spec(stored), stored.target_state))
+    def _post_put(self, stored: StoredConnector, *, restored: bool = False) -> None:
+        self._runner.post(ev.ConnectorPut(stored.name, self._spec(stored), stored.target_state, restored))
 
     def _spec(self, stored: StoredConnector) -> ev.ConnectorSpec:
         plugin = self._registry.find(stored.config.get("connector.class", ""))

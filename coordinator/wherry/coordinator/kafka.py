@@ -21,6 +21,7 @@ CALL_TIMEOUT_S: Final = 10.0
 REQUEST_TIMEOUT_S: Final = 3600.0
 """Never reached: we stop waiting earlier and leave the client. When one of librdkafka's own deadlines passes instead,
 and the broker comes back, its late answer aborts the process (`eonce->refcnt > 0`)."""
+CONSUMERS_MAX: Final = 8
 GROUPS_READY_S: Final = 5.0
 GROUPS_RETRY_S: Final = 0.2
 END_OFFSETS_PARTITIONS_MAX: Final = 100_000
@@ -41,6 +42,7 @@ class KafkaAdmin:
         self._config = dict(config)
         self._lock = threading.Lock()
         self._client: Any = None
+        self._consumers = threading.BoundedSemaphore(CONSUMERS_MAX)
 
     def topics(self) -> dict[str, int]:
         """All topics but Kafka's internal ones, with their numbers of partitions."""
@@ -125,11 +127,13 @@ class KafkaAdmin:
 
         def ask(_: Any) -> Any:
             settings = {"log_level": 0, **self._config, "group.id": group, "enable.auto.commit": False}
-            consumer = Consumer(settings)
-            try:
-                return consumer.committed([_native(partition) for partition in partitions], CALL_TIMEOUT_S)
-            finally:
-                consumer.close()
+            # Each is a client with threads and connections of its own; a thousand connectors may ask at once.
+            with self._consumers:
+                consumer = Consumer(settings)
+                try:
+                    return consumer.committed([_native(partition) for partition in partitions], CALL_TIMEOUT_S)
+                finally:
+                    consumer.close()
 
         return _offsets(self._group_call(f"read the offsets of group {group}", ask))
 

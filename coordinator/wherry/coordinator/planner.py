@@ -19,7 +19,7 @@ from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, ErrorClass, TransientError, WherryError
 from wherry.contract.javaregex import RegexError, compile_java
 from wherry.contract.plan import Plan
-from wherry.contract.position import Position, kafka_partition_json
+from wherry.contract.position import Position, kafka_partition_json, parse_kafka_position
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import group_of
@@ -86,7 +86,9 @@ class Planner:
             WherryError: It can't be told; the class says what happens next.
         """
         if effect.spec.kind is ev.Kind.SINK:
-            return ev.SinkPlan(self.sink_partitions(effect.spec, check_group=effect.first))
+            partitions = self.sink_partitions(effect.spec, check_group=effect.first)
+            caught_up = self._caught_up(effect.spec, partitions) if effect.restored else frozenset()
+            return ev.SinkPlan(partitions, caught_up=caught_up)
         if effect.first and effect.spec.kind is ev.Kind.SOURCE:
             self._grants.check_topic_creation(effect.spec)
         try:
@@ -233,6 +235,15 @@ class Planner:
         if check_group:
             self._refuse_live_members(spec)
         return partitions_of(spec.config, self._kafka.topics())
+
+    def _caught_up(self, spec: ev.ConnectorSpec, partitions: Sequence[str]) -> frozenset[str]:
+        """Partitions that end where the group stands; none when a task of this class may not wait without a lease."""
+        if not self._grants.parks(spec):
+            return frozenset()
+        own = {parse_kafka_position(Position(partition, None))[0]: partition for partition in partitions}
+        ends = self._kafka.end_offsets(own)
+        stands = self._kafka.group_offsets(group_of(spec.name, spec.config), tuple(own))
+        return frozenset(own[each] for each, end in ends.items() if end == stands.get(each, 0))
 
     def _refuse_live_members(self, spec: ev.ConnectorSpec) -> None:
         group = group_of(spec.name, spec.config)

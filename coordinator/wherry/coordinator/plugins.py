@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it publishes no types
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 PLUGIN_FOLDERS_MAX = 10_000
 # Folders beside the bundled plugins that are none: misbehaves on request, to test the engine.
 UNBUNDLED = frozenset({"hostile"})
-CACHE_FORMAT = "1"
+CACHE_FORMAT = "2"
 CACHE_VARIABLE = "WHERRY_CACHE"
 _CONNECTOR = "Connector"
 
@@ -200,8 +201,16 @@ class PluginRegistry:
             _log.info("The description of plugin %s is not kept: %s", manifest.name, error)
 
     def _file(self, cache: Path, manifest: Manifest) -> Path:
-        key = hashlib.sha256(f"{CACHE_FORMAT}\0{manifest.digest}".encode()).hexdigest()[:32]
+        # A plugin made with the SDK of this release says by it what it can do.
+        key = hashlib.sha256(f"{CACHE_FORMAT}\0{_release()}\0{manifest.digest}".encode()).hexdigest()[:32]
         return cache / f"{manifest.name}-{manifest.version}-{key}.pb"
+
+
+def _release() -> str:
+    try:
+        return version("wherry")
+    except PackageNotFoundError:
+        return ""  # a checkout that was never installed
 
 
 def cache_folder() -> Path:

@@ -11,7 +11,7 @@ import time
 from tests.bench import limits, load
 from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome
-from tests.bench.measure import TOTAL, Sampler, percentile
+from tests.bench.measure import Sampler, percentile
 from tests.bench.processes import BenchError
 from tests.bench.site import Site
 from tests.bench.systems import System, WorkerSettings
@@ -47,7 +47,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     try:
         system.start()
         time.sleep(limits.SETTLE_SECONDS)
-        empty_mb = system.tree.pss_mb().get(TOTAL, 0.0)
+        empty_mb = sum(system.tree.pss_mb().values())
         with Sampler(site.trees(system)) as sampler:
             began, created_ms = time.time(), [_create(system, topic, number) for number in range(records)]
             _await_running(system, records)
@@ -57,7 +57,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             idle_at = time.time()
             time.sleep(IDLE_SECONDS)
             ended_at = time.time()
-            full_mb = system.tree.pss_mb().get(TOTAL, 0.0)
+            full_mb = sum(system.tree.pss_mb().values())
     finally:
         system.stop()
     return Outcome(

@@ -62,6 +62,7 @@ class Sink(Plugin[ConfigT]):
         typed: Whether it wants records with a schema: the engine parses JSON into the schema of `ensure_target`.
         raw: Whether it takes key, value and header bytes untouched.
         deletes: Whether a null value deletes the row of its key.
+        parkable: Whether an idle task may be stopped until records come: it keeps nothing that a close would lose.
         batch_seq: Number of the batch being written, for `reject`.
     """
 
@@ -70,6 +71,7 @@ class Sink(Plugin[ConfigT]):
     typed: ClassVar[bool] = False
     raw: ClassVar[bool] = False
     deletes: ClassVar[bool] = False
+    parkable: ClassVar[bool] = True
 
     def __init__(self, config: ConfigT, context: Context) -> None:
         super().__init__(config, context)
@@ -174,7 +176,11 @@ class Sink(Plugin[ConfigT]):
         """Returns what the class can do."""
         base: Any = Plugin
         return Capabilities(
-            typed=cls.typed, raw=cls.raw, deletes=cls.deletes, alter_offsets=cls.overrides("alter_offsets", base)
+            parkable=cls.parkable,
+            typed=cls.typed,
+            raw=cls.raw,
+            deletes=cls.deletes,
+            alter_offsets=cls.overrides("alter_offsets", base),
         )
 
 
