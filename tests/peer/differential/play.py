@@ -17,6 +17,8 @@ DONE_TIMEOUT_S = 240.0
 QUIET_S = 3.0
 """How long nothing more may come from sources before what has come counts as all."""
 POLL_S = 0.3
+KEPT = {"retention.ms": "-1"}
+"""The records are of a fixed day that is long gone; a broker would delete them after half a minute."""
 STACK_TRACE = "__connect.errors.exception.stacktrace"
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -90,9 +92,9 @@ def _own(peer: Peer, case: Case) -> dict[str, str]:
 
 
 def _prepare(peer: Peer, case: Case) -> None:
-    topic = create_topic(peer.bootstrap, _topic(peer, case))
+    topic = create_topic(peer.bootstrap, _topic(peer, case), config=KEPT)
     if case.is_sink:
-        create_topic(peer.bootstrap, _dead(peer, case))
+        create_topic(peer.bootstrap, _dead(peer, case), config=KEPT)
         _produce(peer.bootstrap, topic, case)
     else:
         _file(peer, case).write_text("".join(f"{line}\n" for line in case.lines))
