@@ -61,6 +61,23 @@ def _is_null_of_a_column(difference: Difference) -> bool:
     )
 
 
+def _is_struct_of_a_column(difference: Difference) -> bool:
+    one, other = difference.connect, difference.wherry
+    return (
+        bool(difference.case.records)
+        and difference.case.records[difference.place].value is None
+        and _texts(one, other)
+        and one.replace(b", ", b",") == other.replace(b"Struct", b"", 1)
+    )
+
+
+def _is_other_masked_field(difference: Difference) -> bool:
+    one, other = (_message(record) for record in (difference.connect, difference.wherry))
+    return _MASKED.fullmatch(one) is not None and _MASKED.fullmatch(other) is not None
+
+
+_MASKED = re.compile(rb"Cannot mask value of type class [\w.]+ with custom replacement\.")
+
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "Java prints the address of an array of bytes; ours prints the text it holds or, in a struct, how long it is.",
@@ -78,6 +95,14 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "A null stands in a column, which has a schema; the text of the error tells the schema's kind.",
         _is_null_of_a_column,
+    ),
+    Accepted(
+        "A null stands in a column, which has a schema; what a transform puts around it is a struct, not a map.",
+        _is_struct_of_a_column,
+    ),
+    Accepted(
+        "Which of several fields that can't be masked is told first follows a hash set in Java.",
+        _is_other_masked_field,
     ),
 )
 

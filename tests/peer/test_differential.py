@@ -1,0 +1,15 @@
+"""Random records through random configurations come out alike; `python -m tests.peer.differential` plays many more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.peer.differential.__main__ import compare
+from tests.peer.differential.cases import cases
+
+SEED, CONFIGS, RECORDS = 1, 16, 20
+
+
+def test_random_records_come_out_alike(kafka_address: str, tmp_path: Path) -> None:
+    unexplained, _ = compare(list(cases(SEED, CONFIGS, RECORDS)), kafka_address, tmp_path)
+    assert not unexplained, "\n".join(unexplained)
