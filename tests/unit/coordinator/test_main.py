@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_made_is_told(made, tmp_path):
         ("admin.listeners", "ftp://:9999", "Invalid value ftp://:9999 for configuration admin.listeners"),
         ("response.http.headers.config", "nonsense", "'nonsense' is not 'action header:value'"),
         ("connector.client.config.override.policy", "Some", "one of All, None, Principal, Allowlist is expected"),
-        ("value.converter", "Avro", "Class Avro could not be found"),
+        ("value.converter", "Thrift", "Class Thrift could not be found"),
         ("ssl.truststore.location", "/x.jks", "The key store /x.jks cannot be read"),
     ],
 )
