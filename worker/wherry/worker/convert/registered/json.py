@@ -19,6 +19,7 @@ from wherry.worker.convert.registered.client import Registered, boolean
 from wherry.worker.convert.registered.framing import Format, PayloadReader, PayloadWriter, RegisteredConverter
 from wherry.worker.convert.registered.json_types import Reading, from_connect
 
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 # A text that no parser takes for JSON.
 _DAMAGED = "\0"
 
@@ -72,6 +73,9 @@ class JsonSchemaFormat:
             numeric_decimals=self._options.numeric_decimals,
             nonrequired_optional=self._nonrequired_optional,
         )
+        if "type" not in form:
+            # Some registries tell by one of these that it is a JSON Schema.
+            form = {"$schema": _DRAFT, **form}
         return orjson.dumps(form).decode()
 
     def writer(self, schema: Registered, field: pa.Field) -> PayloadWriter:
