@@ -18,9 +18,9 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.connect import RealConnect
 
 pytestmark = pytest.mark.integration
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 FLOW_TIMEOUT_S = 60.0
-TAKE_OVER_S_MAX = 15.0  # the target is 10 s on a machine of its own; CI has others beside it
+TAKE_OVER_S_MAX = 20.0  # the target is 10 s on a machine of its own; CI has others beside it
 
 
 class Pair:
@@ -153,7 +153,7 @@ def test_a_standby_forwards_answers_reads_and_takes_over_when_the_leader_is_kill
 
     # A rolling restart: the dead one comes back as standby, the leader goes in good order.
     leader.start()
-    assert eventually(leader.rest.is_healthy, START_TIMEOUT_S), leader.log_tail()
+    assert eventually(lambda: _last_role(leader) == "standby", START_TIMEOUT_S), leader.log_tail()
     before = len(pair.received())
     code, _ = standby.stop()
     assert code == 0

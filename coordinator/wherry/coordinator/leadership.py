@@ -170,6 +170,7 @@ class Leadership:
     def _run(self) -> None:
         try:
             self._join()
+            self._beat_s = time.monotonic()
             while not self._closing.is_set():
                 self._turn()
             self._take(Input.LEAVE)
@@ -192,6 +193,7 @@ class Leadership:
             self._rejoin = False
             self._consumer.close()
             self._join()
+            self._beat_s = time.monotonic()
 
     def _is_silent(self) -> bool:
         return (time.monotonic() - self._beat_s) * 1000 > self._settings.session_ms / 2
