@@ -45,6 +45,9 @@ def rows_in(database: Path) -> int:
 @pytest.fixture(scope="module")
 def wherry(kafka) -> Iterator[Standalone]:
     with Standalone(bootstrap=kafka.bootstrap) as running:
+        # The first question to a plugin may have to wait until its environment is made.
+        first = {"name": "first", **pipeline(Path("/tmp/first.sqlite"))}
+        running.rest.call("PUT", "/connector-plugins/Datagen/config/validate", first, timeout_s=180.0)
         yield running
 
 
