@@ -23,6 +23,7 @@ PAGE: Final = Path(__file__).resolve().parents[3] / "CONFIGURATION.md"
 _NO_JMX: Final = "there is no JVM of ours whose metrics these are; figures are served as Prometheus text"
 _NO_REBALANCE: Final = "connectors and tasks are handed out by the leader, one by one, without a rebalance of the group"
 _LATER: Final = "a key of releases after 4.3.1, accepted so that their files can be used"
+_HMAC: Final = "HmacSHA256, Kafka Connect's default, at any setting"
 _STATIC: Final = "one thread of the coordinator plans and commits; nothing is flushed all at once"
 
 EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
@@ -59,6 +60,11 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "connect.protocol": (Fate.MEANINGLESS, _NO_REBALANCE),
     "scheduled.rebalance.max.delay.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "rebalance.timeout.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
+    "worker.sync.timeout.ms": (Fate.OTHERWISE, "the topics are read to their end, within a bound of Wherry's own"),
+    "inter.worker.key.generation.algorithm": (Fate.OTHERWISE, _HMAC),
+    "inter.worker.key.size": (Fate.OTHERWISE, _HMAC),
+    "inter.worker.signature.algorithm": (Fate.OTHERWISE, _HMAC),
+    "inter.worker.verification.algorithms": (Fate.OTHERWISE, _HMAC),
     "worker.unsync.backoff.ms": (Fate.MEANINGLESS, _NO_REBALANCE),
     "errors.log.include.messages": (
         Fate.OTHERWISE,
