@@ -223,3 +223,11 @@ def test_an_unforeseen_error_is_500_with_its_kind_and_no_trace(ask, herder):
     herder.failing = RuntimeError("oops")
     answer = ask("GET", "/connectors")
     assert (answer.status, answer.message) == (500, "RuntimeError: oops")
+
+
+@pytest.mark.parametrize("name", ["a/b", "a%b", "a\\b", "{x}", "a;b", "\u00fc \u00f1", "a?b#c"])
+def test_a_name_of_any_characters_is_reached_where_its_location_says_and_deleted(ask, name):
+    created = ask("POST", "/connectors", {"name": name, "config": {"a": "b"}})
+    path = created.headers["location"].removeprefix("http://worker:8083")
+    assert ask("GET", path).json["name"] == name
+    assert ask("DELETE", path).status == 204
