@@ -438,6 +438,15 @@ def test_surprising_rows_among_many_change_nothing_for_the_others(odd: str, plac
     assert not converted.failures
 
 
+@pytest.mark.parametrize("moment", [-1, 86_400_001])
+def test_a_time_beyond_a_day_is_an_error_among_many_rows_too(moment: int) -> None:
+    schema = {"type": "struct", "fields": [{"type": "int32", "name": TIME, "field": "a"}]}
+    values = [envelope(schema, f'{{"a":{value}}}') for value in [5] * 50 + [moment] + [86_399_999] * 50]
+    converted = read(ENVELOPES, *values)
+    assert [failure.row for failure in converted.failures] == [50]
+    assert "Time values must use number of milliseconds" in str(converted.failures[0].error)
+
+
 def test_damaged_rows_among_many_are_told_by_their_index() -> None:
     texts = ['{"a":9}'] * 1000
     for place in (3, 500, 999):

@@ -47,6 +47,8 @@ _EXACT_TYPES: Final = frozenset({
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(),
 })  # fmt: skip
 
+_DAY_MS: Final = 86_400_000
+
 BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 
 
@@ -339,7 +341,7 @@ def _storage(data_type: pa.DataType) -> pa.DataType | None:
 
 
 def _sound(field: pa.Field, column: pa.Array) -> bool:
-    """Whether nothing below is null that must not be, or that has a default to take its place."""
+    """Whether nothing below is null that must not be or has a default to take its place, and every time is of a day."""
     data_type = field.type
     if pa.types.is_struct(data_type):
         for index, child in enumerate(data_type):
@@ -354,6 +356,9 @@ def _sound(field: pa.Field, column: pa.Array) -> bool:
     elif pa.types.is_list(data_type):
         items = column.flatten()
         return not (items.null_count and not data_type.value_field.nullable) and _sound(data_type.value_field, items)
+    elif data_type == pa.time32("ms"):
+        bounds = pc.min_max(column).as_py()
+        return bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] < _DAY_MS)
     return True
 
 
