@@ -30,6 +30,7 @@ FETCH_WAIT_MS: Final = 200
 CONSUME_MAX: Final = 1_000
 CLAIM_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 10.0
+APPEAR_TIMEOUT_S: Final = 10.0
 CLOSE_TIMEOUT_S: Final = 2.0
 
 # Calls raise what concerns them. Without a callback, the client raises fatal errors wherever it just is.
@@ -244,12 +245,18 @@ class TopicLog:
         Raises:
             WherryError: The topic is missing or cannot be read in time.
         """
-        topics = self._admin.topics()
-        if self.topic not in topics:
-            raise TransientError(f"The topic {self.topic} is not there.")
-        self._next = dict.fromkeys(range(topics[self.topic]), 0)
+        self._next = dict.fromkeys(range(self._partitions()), 0)
         self._thread.start()
         self.read_to_end(START_TIMEOUT_S)
+
+    def _partitions(self) -> int:
+        """How many there are; a topic that was made a moment ago may not have come to every broker's knowledge."""
+        deadline = time.monotonic() + APPEAR_TIMEOUT_S
+        while (found := self._admin.topics().get(self.topic)) is None:
+            if time.monotonic() >= deadline:
+                raise TransientError(f"The topic {self.topic} is not there.")
+            self._closing.wait(POLL_S)
+        return found
 
     def read_to_end(self, timeout_s: float = READ_TIMEOUT_S) -> None:
         """Wait until every record that is there now has been taken in.
