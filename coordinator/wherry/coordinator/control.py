@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import queue
 import secrets
 import threading
@@ -27,7 +28,8 @@ import grpc
 
 from wherry.connector.v1 import common_pb2
 from wherry.contract import from_proto, to_proto
-from wherry.contract.errors import ErrorClass
+from wherry.contract.errors import ConfigError, ErrorClass
+from wherry.contract.limits import SOCKET_PATH_BYTES_MAX
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
 from wherry.coordinator import events as ev
@@ -116,9 +118,18 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         self._server: grpc.Server | None = None
 
     def start(self) -> None:
-        """Listen. Afterwards `endpoints` tells where."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Listen. Afterwards `endpoints` tells where.
+
+        Raises:
+            ConfigError: The folder's path is too long for a socket.
+        """
         path = self._directory / "control.sock"
+        if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+            raise ConfigError(
+                f"{path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes that the path of a socket may have: set "
+                "TMPDIR to a shorter folder."
+            )
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # left by a coordinator that was killed
         server = grpc.server(ThreadPoolExecutor(STREAMS_MAX, thread_name_prefix="control"), options=_OPTIONS)
         lease_pb2_grpc.add_LeaseServiceServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated

@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from wherry.connector.v1 import common_pb2
+from wherry.contract.errors import ConfigError
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
@@ -69,6 +70,13 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 
 def test_the_socket_is_in_a_directory_of_our_own(wire: Wire, tmp_path: Path) -> None:
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_too_long_for_sockets_is_told_with_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    server = ControlServer(queue.Queue().put, lambda *_: [], Figures(lambda *_: None), folder)
+    with pytest.raises(ConfigError, match="TMPDIR"):
+        server.start()
 
 
 def test_a_wrong_token_is_refused(wire: Wire) -> None:

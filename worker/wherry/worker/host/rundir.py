@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from wherry.contract.errors import AuthError, ConfigError
+from wherry.contract.limits import SOCKET_PATH_BYTES_MAX
 
-# sun_path holds 108 bytes with its end mark.
-SOCKET_PATH_BYTES_MAX: Final = 107
 CONNECT_TIMEOUT_S: Final = 1.0
 _CREDENTIALS = struct.Struct("iII")
 _DIRECTORY_MODE = 0o700
