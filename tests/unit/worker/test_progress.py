@@ -223,6 +223,7 @@ def test_what_was_not_committed_is_said_again_on_a_new_stream(line: Line) -> Non
 
 def test_what_was_committed_is_not_said_again(line: Line) -> None:
     seq = line.progress.report(phase=Phase.RUNNING, positions=[position(1)])
+    wait_until(lambda: any(report.positions for report in line.server.reports()))
     line.server.say(committed=committing(seq=seq))
     wait_until(lambda: line.progress.committed_seq() == seq)
     before = len(line.server.heard)

@@ -1094,7 +1094,8 @@ func (x *PausePartitions) GetPartitionsJson() []string {
 // Applies staged data.
 type CommitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Generation of the leases that staged.
+	// Generation that asks; must be the one of Configure. The tokens may be those of an older one, whose commit was cut
+	// short: what they staged is to be applied all the same.
 	Generation uint64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
 	// Tokens in the order of their flushes.
 	Tokens [][]byte `protobuf:"bytes,2,rep,name=tokens,proto3" json:"tokens,omitempty"`
