@@ -139,7 +139,7 @@ def test_records_and_position_arrive_together_and_the_next_lease_adds_nothing(
 @pytest.mark.parametrize("boundary", [POLL, INTERVAL])
 def test_killed_workers_and_sidecars_lose_nothing_and_repeat_nothing(bed: Bed, boundary: int) -> None:
     chance = random.Random(7 + boundary)
-    config = {"pause": 0.01, "mark_every": 300}
+    config = {"pause": 0.05, "mark_every": 300}
     for turn in range(5):
         endpoint, sidecar = bed.sidecar(**config)
         worker = bed.pump(endpoint, boundary, interval_ms=100)

@@ -43,7 +43,7 @@ class Cluster:
     def writer(self) -> FencedWriter:
         return FencedWriter(self.config, f"connect-cluster-{self.group}")
 
-    def stores(self, writer: FencedWriter | None = None) -> KafkaStores:
+    def stores(self, writer: FencedWriter | None = None, *, generation: int = 7) -> KafkaStores:
         stores = KafkaStores(
             self.topics,
             self.config,
@@ -51,7 +51,7 @@ class Cluster:
             self.group,
             writer or self.writer(),
             leads=lambda: self.leads,
-            generation=lambda: 7,
+            generation=lambda: generation,
             level_set=lambda logger, level: self.levels.append((logger, level)),
         )
         stores.start()
@@ -132,6 +132,15 @@ def test_a_state_of_an_older_generation_of_the_same_process_is_ignored(cluster):
     found = stores.statuses.get("c")
     assert found is not None
     assert found.state is State.RUNNING
+
+
+def test_a_state_that_a_former_leader_had_under_way_does_not_stay(cluster):
+    """It stood in the queue of a process that was frozen, and is sent when that goes on."""
+    former, leading = cluster.stores(generation=6), cluster.stores()
+    leading.statuses.put(StoredStatus("c", 0, State.PAUSED, "w:2", 20))
+    former.statuses.put(StoredStatus("c", 0, State.RUNNING, "w:1", 10))
+    for stores in (leading, former):
+        assert eventually(lambda: stores.statuses.get("c", 0).state is State.PAUSED, 10)  # noqa: B023
 
 
 def test_a_deposed_leader_is_fenced_and_leaves_nothing_behind(cluster):

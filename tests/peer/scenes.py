@@ -13,10 +13,13 @@ from typing import Any
 from tests.peer.peers import CONNECT, STRING, WHERRY, Peer
 from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, wait_until
 from tests.support.topics import consume, create_topic, end_offsets, produce, values
+from tests.support.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 QUIET_S = 1.5
 """How long nothing more may come before what has come counts as all: beyond Kafka Connect's wait for new lines, 1 s."""
+
+COMMIT_TIMEOUT_S = 10.0
 
 PLAIN, TEXTS, RETURNS = "plain", "texts", "returns"
 SOURCES = (PLAIN, TEXTS, RETURNS)
@@ -178,8 +181,20 @@ def _keep(peer: Peer, kept: Kept, scene: str, expected: Mapping[str, int]) -> No
         consume(peer.bootstrap, peer.own(f"{name}-{{x}}"), count)
     time.sleep(QUIET_S)
     for name in expected:
+        # Commits come every second, but a machine that is busy makes them late.
+        before = max((position for (other, _), position in kept.positions.items() if other == name), default=0)
+        eventually(partial(_is_beyond, peer, name, before), COMMIT_TIMEOUT_S)
+    for name in expected:
         topic = peer.own(f"{name}-{{x}}")
         found = values(consume(peer.bootstrap, topic, end_offsets(peer.bootstrap, topic)[0]))
         kept.contents[name, scene] = [(value or b"").decode() for value in found]
-        offsets = [offset["position"] for _, offset in peer.rest.offsets(topic) if offset is not None]
-        kept.positions[name, scene] = max(offsets, default=0)
+        kept.positions[name, scene] = _position(peer, name)
+
+
+def _position(peer: Peer, name: str) -> int:
+    offsets = peer.rest.offsets(peer.own(f"{name}-{{x}}"))
+    return max((offset["position"] for _, offset in offsets if offset is not None), default=0)
+
+
+def _is_beyond(peer: Peer, name: str, before: int) -> bool:
+    return _position(peer, name) > before

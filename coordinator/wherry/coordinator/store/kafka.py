@@ -7,13 +7,14 @@ fences. Before the topics have been read, everything is refused as unavailable.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from wherry.contract.connect_topics import OffsetLog, offset_records
-from wherry.contract.errors import FencedError
+from wherry.contract.errors import FencedError, WherryError
 from wherry.contract.position import Position
 from wherry.coordinator.api import State, TargetState, UnavailableError
 from wherry.coordinator.kafka import KafkaAdmin
@@ -27,6 +28,8 @@ from wherry.coordinator.store.topiclog import PlainWriter, TopicLog, Writer
 
 NOT_READ: Final = "The worker is still starting: it has not yet read its topics in Kafka."
 _WITH_CARE: Final = frozenset({State.UNASSIGNED, State.FAILED})
+
+log = logging.getLogger(__name__)
 
 
 class _Kept:
@@ -218,19 +221,45 @@ class KafkaStatusStore:
         self._state = StatusLog()
         self._generation = generation
         self._newest: dict[tuple[str, int | None], int] = {}
-        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+        # What we have written last, by its key, so that it can be written again.
+        self._written: dict[str, StoredStatus] = {}
+        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._take)
 
     def put(self, status: StoredStatus) -> None:
         """Write a state; one of a lower generation than one written before by us is ignored."""
         part = (status.connector, status.task)
-        written = replace(status, generation=self._generation())
+        key, written = status_key(*part), replace(status, generation=self._generation())
         with self.kept.lock:
             if status.generation < self._newest.get(part, 0):
                 return
             self._newest[part] = status.generation
             if status.state in _WITH_CARE and not may_put(written, self._state.get(*part)):
                 return
+            self._written[key] = written
         self._write([status_record(written)])
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        """Take in a record. One that a deposed leader had under way when it was stopped comes after ours."""
+        self._state.apply(key, value)
+        name = (key or b"").decode("utf-8", "replace")
+        ours = self._written.get(name)
+        if ours is None:
+            return
+        told = self._state.get(ours.connector, ours.task)
+        if told is not None and told.worker_id != ours.worker_id and told.generation < ours.generation:
+            threading.Thread(target=self._write_again, args=(name,), name="status-again", daemon=True).start()
+
+    def _write_again(self, key: str) -> None:
+        """Write what we had written, until nothing newer was written meanwhile."""
+        written = None
+        while (newest := self._written.get(key)) is not written and newest is not None:
+            written = newest
+            log.info("The state of %s was overwritten by a former leader; writing it again", key)
+            try:
+                self._write([status_record(written)])
+            except WherryError as error:
+                log.info("%s was not written again: %s", key, error.message)
+                return
 
     def get(self, connector: str, task: int | None = None) -> StoredStatus | None:
         """State of a connector, or of one of its tasks."""
@@ -246,6 +275,10 @@ class KafkaStatusStore:
 
     def remove(self, connector: str, task: int | None = None) -> None:
         """Forget a task's state; without a task the connector's with all its tasks and topics."""
+        with self.kept.lock:
+            for key, written in list(self._written.items()):
+                if written.connector == connector and task in (None, written.task):
+                    del self._written[key]
         if task is not None:
             if self.get(connector, task) is not None:
                 self._write([(status_key(connector, task), None)])
