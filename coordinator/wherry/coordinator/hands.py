@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Final
 
@@ -24,6 +24,7 @@ from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
+from wherry.coordinator.api import State
 from wherry.coordinator.commits import PositionKeeper
 from wherry.coordinator.control import ControlServer
 from wherry.coordinator.exactly_once import Fencer
@@ -325,13 +326,20 @@ class Hands:
                 if effect.task is not None:
                     self.statuses.remove(effect.connector, effect.task)
                 return
-            self.statuses.put(
-                StoredStatus(
-                    effect.connector, effect.task, effect.state, self.worker_id, effect.generation, effect.trace
-                )
+            told = StoredStatus(
+                effect.connector, effect.task, effect.state, self.worker_id, effect.generation, effect.trace
             )
+            self.statuses.put(told)
+            if effect.task is None and effect.state is State.PAUSED:
+                self._pause_what_others_ran(told)
 
         self.lanes.submit((effect.connector, "status"), publish)
+
+    def _pause_what_others_ran(self, connector: StoredStatus) -> None:
+        """A coordinator that was paused before it had a plan knows no tasks; those of the former leader are at rest."""
+        for task in self.statuses.tasks(connector.connector):
+            if task.worker_id != self.worker_id and task.state not in (State.PAUSED, State.FAILED):
+                self.statuses.put(replace(connector, task=task.task))
 
 
 def task_class_of(class_name: str) -> str:
