@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.errors import TransientError
 from wherry.contract.mirror import CHECKPOINT_CLASS, Checkpoint, OffsetSync
 from wherry.sdk import Offsets, Plan, Record, Source, Task, Work
 from wherry_mirror.clusters import Cluster
@@ -36,19 +36,14 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
     @classmethod
     def validate(cls, config: CheckpointConfig, connect: bool) -> Mapping[str, str]:
         """Patterns must be some, clusters have addresses, and filters be those that are here."""
-        found = problems(
+        return problems(
             config,
             {
                 "group.filter.class": (config.group_filter_class, GROUP_FILTER),
                 "topic.filter.class": (config.topic_filter_class, TOPIC_FILTER),
             },
+            {"groups": config.groups, "groups.exclude": config.groups_exclude},
         )
-        for key, patterns in (("groups", config.groups), ("groups.exclude", config.groups_exclude)):
-            try:
-                matcher(patterns, key)
-            except ConfigError as error:
-                found[key] = str(error)
-        return found
 
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """Deals out the groups there are."""

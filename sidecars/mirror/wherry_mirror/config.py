@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wherry.contract.errors import ConfigError
 from wherry.contract.mirror import DEFAULT_POLICY, Policy
 from wherry.sdk import Config, key
+from wherry_mirror.filters import matcher
 
 TOPIC_FILTER = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 GROUP_FILTER = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
@@ -137,12 +138,15 @@ class HeartbeatConfig(MirrorConfig):
     )
 
 
-def problems(config: MirrorConfig, filters: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """What is wrong with values of several connectors: Java classes of others, clusters without an address.
+def problems(
+    config: MirrorConfig, filters: Mapping[str, tuple[str, str]], patterns: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """What is wrong with values of several connectors: Java classes of others, bad patterns, clusters without address.
 
     Args:
         config: The configuration.
         filters: Classes given and known, by key.
+        patterns: Names and regular expressions, by key.
     """
     found = {
         name: f"Invalid value {given} for configuration {name}: {known} is there; others are Java classes."
@@ -157,4 +161,9 @@ def problems(config: MirrorConfig, filters: Mapping[str, tuple[str, str]]) -> di
         name = f"{cluster}.cluster.bootstrap.servers"
         if not config.originals.get(name, "").strip():
             found[name] = f"{name} is not set; it names the brokers of the {cluster} cluster as host:port."
+    for name, given in patterns.items():
+        try:
+            matcher(given, name)
+        except ConfigError as error:
+            found[name] = str(error)
     return found

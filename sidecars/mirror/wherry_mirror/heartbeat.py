@@ -22,7 +22,7 @@ class MirrorHeartbeat(Source[HeartbeatConfig]):
     @classmethod
     def validate(cls, config: HeartbeatConfig, connect: bool) -> Mapping[str, str]:
         """Clusters must have addresses."""
-        return problems(config, {})
+        return problems(config, {}, {})
 
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """One task, and the topic."""

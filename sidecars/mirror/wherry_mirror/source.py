@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from wherry.contract.errors import ConfigError, ConnectorBugError
+from wherry.contract.errors import ConnectorBugError
 from wherry.contract.mirror import SOURCE_CLASS, mirror_partition
 from wherry.sdk import Offsets, Plan, Source, Task, Work
 from wherry_mirror.clusters import Cluster
@@ -29,19 +29,14 @@ class MirrorSource(Source[SourceConfig]):
     @classmethod
     def validate(cls, config: SourceConfig, connect: bool) -> Mapping[str, str]:
         """Patterns must be some, clusters have addresses, and filters be those that are here."""
-        found = problems(
+        return problems(
             config,
             {
                 "topic.filter.class": (config.topic_filter_class, TOPIC_FILTER),
                 "config.property.filter.class": (config.config_property_filter_class, CONFIG_FILTER),
             },
+            {"topics": config.topics, "topics.exclude": config.topics_exclude},
         )
-        for key, patterns in (("topics", config.topics), ("topics.exclude", config.topics_exclude)):
-            try:
-                matcher(patterns, key)
-            except ConfigError as error:
-                found[key] = str(error)
-        return found
 
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """Brings the target's topics up to date, and deals the partitions out."""
