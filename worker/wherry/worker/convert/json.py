@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_read import check_json
 from wherry.worker.convert.json_schema import EnvelopeReader, EnvelopeWriter
 from wherry.worker.convert.json_write import WriteOptions, write_json
 
 _NULL_TEXT: Final = b"null"
-BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 
 
 class JsonConverter:

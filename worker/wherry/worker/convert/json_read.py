@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_native import all_objects, read_objects
 from wherry.worker.convert.json_rows import RowRules, strict_value
@@ -48,8 +49,6 @@ _EXACT_TYPES: Final = frozenset({
 })  # fmt: skip
 
 _DAY_MS: Final = 86_400_000
-
-BAD_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 
 
 def check_json(texts: pa.Array) -> bool:

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
 from wherry.contract.schema import field_of, schema_of
+from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_native import read_objects
-from wherry.worker.convert.json_read import BAD_JSON, loads, parse_json
+from wherry.worker.convert.json_read import loads, parse_json
 from wherry.worker.convert.json_rows import connect_value
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE, Batch
 from wherry.contract.data import DataError
-from wherry.worker.convert.json import BAD_JSON
+from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.transform import lift
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.objects import parse_objects, write_objects
