@@ -44,6 +44,11 @@ def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
     assert (limits.memory_bytes, limits.open_files, limits.cpu) == (512 * 1024**2, 1024, 2.0)
 
 
+def test_a_plugin_is_forked_only_where_its_manifest_says_so(tmp_path: Path) -> None:
+    assert not Manifest.load(written(tmp_path, GOOD)).forkable
+    assert Manifest.load(written(tmp_path, GOOD + "forkable: true\n")).forkable
+
+
 def test_the_file_itself_may_be_named(tmp_path: Path) -> None:
     written(tmp_path, GOOD)
     assert Manifest.load(tmp_path / "sidecar.yaml").name == "filestream"
@@ -57,6 +62,12 @@ def test_the_file_itself_may_be_named(tmp_path: Path) -> None:
         ("name: filestream", "name: a b", "name may have letters"),
         ("version: 0.1.0", "version: [1]", "version must be a text"),
         ("revision: 1", "revision: 2", "revision must be a number from 1 to 1, not 2"),
+        ("revision: 1", "forkable: 1", "forkable must be true or false, not 1"),
+        (
+            "run: [python, -m, filestream]",
+            "attach: a.sock\nforkable: true",
+            "forkable is for plugins that are run here",
+        ),
         ("role: source", "role: well", r"classes\[0\].role must be source, sink or transform, not 'well'"),
         ("[FileStreamSource, ", "[FileStreamSource, FileStreamSource, ", None),
         ("class: org", "klass: org", r"classes\[0\] must be a mapping with class, role"),

@@ -30,7 +30,7 @@ _DIGEST_SKIPS: Final = frozenset({"__pycache__", "node_modules", "tests", "targe
 # fmt: off
 _MEMBERS: Final = frozenset({
     "name", "version", "description", "revision", "classes", "run", "attach", "remote", "tls", "insecure",
-    "environment", "build", "limits",
+    "environment", "build", "limits", "forkable",
 })
 # fmt: on
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -110,6 +110,8 @@ class Manifest:
         insecure: Whether `remote` may be reached without TLS.
         environment: What the process needs around it.
         limits: What the process may use.
+        forkable: Whether sidecars may be forked from a process that has run the plugin's code as far as `serve`, which
+            must then have started no thread and opened nothing; needs an SDK that does it (Python's).
         build: Command line that makes what `run` needs; None when nothing is to be made.
         description: One paragraph for people.
         revision: Revision of the sidecar contract.
@@ -127,6 +129,7 @@ class Manifest:
     insecure: bool = False
     environment: Environment = field(default_factory=Environment)
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    forkable: bool = False
     build: tuple[str, ...] | None = None
     description: str = ""
     revision: int = 1
@@ -168,6 +171,8 @@ class _Reader:
         run, attach, remote = self._argv(members, "run"), self._text(members, "attach"), self._text(members, "remote")
         if sum(way is not None for way in (run, attach, remote)) != 1:
             raise self._wrong("run", "or one of attach and remote must be given, and only one of them")
+        if self._flag(members, "forkable") and run is None:
+            raise self._wrong("forkable", "is for plugins that are run here; leave it out beside attach or remote")
         tls, insecure = self._tls(members.get("tls")), self._flag(members, "insecure")
         if remote is not None:
             self._check_remote(remote, tls, insecure)
@@ -183,6 +188,7 @@ class _Reader:
             insecure=insecure,
             environment=self._environment(members.get("environment")),
             limits=self._limits(members.get("limits")),
+            forkable=self._flag(members, "forkable"),
             build=self._argv(members, "build"),
             description=self._text(members, "description") or "",
             revision=revision,

@@ -24,6 +24,7 @@ from wherry.contract import rpc, telemetry
 from wherry.contract.limits import Limits
 from wherry.contract.memory import give_memory_back, keep_pandas_out
 from wherry.sdk._events import EventsHandler
+from wherry.sdk._forking import fork_if_asked
 from wherry.sdk._services import Sidecar, handlers
 from wherry.sdk.plugin import Plugin
 
@@ -119,6 +120,9 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
 
     The endpoint comes from WHERRY_ENDPOINT. Without it, it says how to run the plugin and exits with 2.
 
+    Where the manifest says `forkable: true`, the host may start the plugin once and have sidecars forked from it: what
+    comes before `serve` then runs once for many sidecars, and `serve` goes on in each of them.
+
     Args:
         classes: Sources and sinks of the plugin.
         name: Name of the plugin; by default that of the sidecar.yaml beside its code.
@@ -126,6 +130,7 @@ def serve(*classes: type[Plugin[Any]], name: str = "", version: str = "") -> Non
     """
     keep_pandas_out()
     give_memory_back()
+    fork_if_asked()
     endpoint = os.environ.get(ENDPOINT, "")
     if not endpoint:
         sys.stderr.write(_usage(classes))

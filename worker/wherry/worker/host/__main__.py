@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WherryError as error:
         sys.stderr.write(f"the sidecar host cannot start: {error}\n")
         return EXIT_CONFIG
+    server.loop.adopt_orphans()
     orphaned = threading.Event()
 
     def end_as_orphan() -> None:

@@ -24,7 +24,8 @@ from wherry.contract.manifest import Manifest
 from wherry.control.v1 import lease_pb2
 from wherry.worker.host import rundir
 from wherry.worker.host.environment import Runtime
-from wherry.worker.host.process import Command, Exit, ProcessLoop, SidecarProcess, with_tail
+from wherry.worker.host.parents import Starter
+from wherry.worker.host.process import Command, Exit, SidecarProcess, with_tail
 from wherry.worker.host.remote import Relay, open_relay
 
 POLL_FIRST_S: Final = 0.003
@@ -101,7 +102,7 @@ class Deadline:
 
 
 def launch(
-    loop: ProcessLoop,
+    starter: Starter,
     manifest: Manifest,
     runtime: Runtime,
     directory: Path,
@@ -116,7 +117,7 @@ def launch(
     """Start a plugin's process and wait until it has said Hello.
 
     Args:
-        loop: What runs processes.
+        starter: What starts its process.
         manifest: The plugin.
         runtime: How to run it.
         directory: Where sockets are.
@@ -134,7 +135,7 @@ def launch(
     path = directory / f"{instance_id[:12]}.sock"
     rundir.check_socket_path(path)
     endpoint = f"{UNIX_PREFIX}{path}"
-    process = loop.start(
+    process = starter.start(
         Command(
             argv=runtime.argv,
             environment=sidecar_environment(os.environ, runtime, endpoint, instance_id),

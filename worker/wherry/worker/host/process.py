@@ -8,6 +8,7 @@ leader is reaped, so that no foreign process that got the same number is ever hi
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import logging
@@ -20,11 +21,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Protocol
 
 from wherry.contract.errors import TransientError
 from wherry.worker.host.logs import LogStream
@@ -47,6 +48,9 @@ DATA_LIMIT_EXTRA_BYTES: Final = 1024 * 1024 * 1024
 TAIL_LINES_MAX: Final = 8
 TAIL_LINE_CHARACTERS_MAX: Final = 180
 MIB: Final = 1024 * 1024
+# Ended processes of sidecars' own that came to us when their parents ended, reaped at one look.
+STRAYS_MAX: Final = 64
+PR_SET_CHILD_SUBREAPER: Final = 36
 
 _log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
@@ -63,6 +67,7 @@ class Command:
         memory_bytes_max: Resident memory above which it is killed; 0 means no limit.
         open_files_max: Most open files; 0 means as the host has it.
         cpus_max: Most CPUs it may run on at once; 0 means all.
+        passed_fds: Descriptors of ours that it gets.
     """
 
     argv: Sequence[str]
@@ -71,6 +76,22 @@ class Command:
     memory_bytes_max: int = 0
     open_files_max: int = 0
     cpus_max: float = 0.0
+    passed_fds: tuple[int, ...] = ()
+
+
+class Child(Protocol):
+    """A child process of ours, as far as the loop needs it; `subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Where what it prints is read."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Reap it; its exit code, negative for a signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +108,17 @@ class SidecarProcess:
     def __init__(
         self,
         command: Command,
-        popen: subprocess.Popen[bytes],
+        child: Child,
         on_line: Callable[[SidecarProcess, str], None],
         on_exit: Callable[[SidecarProcess, Exit], None],
     ) -> None:
         self.command = command
-        self.pid = popen.pid
+        self.pid = child.pid
         self.ended = threading.Event()
         self.exit: Exit | None = None
         # Set by whoever asks it to end, so that its end is not taken for a crash.
         self.told_to_end = False
-        self._popen = popen
+        self._child = child
         self._on_line = on_line
         self._on_exit = on_exit
         self._log = LogStream()
@@ -149,7 +170,7 @@ class SidecarProcess:
             # Before the leader is reaped nobody else can get its number.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            code = self._popen.wait(CLOSE_TIMEOUT_S)
+            code = self._child.wait(CLOSE_TIMEOUT_S)
             self.exit = Exit(code, _exit_message(code, self._kill_reason, self._rss_bytes_seen))
         return self.exit
 
@@ -174,6 +195,9 @@ class ProcessLoop:
         self._resting: dict[int, Callable[[], object]] = {}
         self._warden: subprocess.Popen[bytes] | None = None
         self._cpu_next = 0
+        self.adopts_orphans = False
+        self._expecting = 0
+        self._expecting_lock = threading.Lock()
         self._closing = False
         self._post(self._ensure_warden)
         self._thread = threading.Thread(target=self._run, name="sidecar-processes", daemon=True)
@@ -193,14 +217,59 @@ class ProcessLoop:
         """
         started: Future[SidecarProcess] = Future()
 
+        self._begin(started, lambda: self._take_in(command, self._spawn(command), on_line, on_exit))
+        return started.result(START_TIMEOUT_S)
+
+    def adopt(
+        self,
+        command: Command,
+        child: Child,
+        *,
+        on_line: Callable[[SidecarProcess, str], None],
+        on_exit: Callable[[SidecarProcess, Exit], None],
+    ) -> SidecarProcess:
+        """Look after a child of ours that another process has made, as if it had been started here.
+
+        Raises:
+            TransientError: The machine cannot watch a process now.
+        """
+        adopted: Future[SidecarProcess] = Future()
+        self._begin(adopted, lambda: self._take_in(command, child, on_line, on_exit))
+        return adopted.result(START_TIMEOUT_S)
+
+    def adopt_orphans(self) -> None:
+        """Become the parent of what sidecars leave behind, and reap it; for a process that has no other children."""
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.adopts_orphans = True
+
+    @contextlib.contextmanager
+    def expecting_orphans(self) -> Iterator[None]:
+        """While this lasts no unknown child is reaped: it may be about to be adopted."""
+        with self._expecting_lock:
+            self._expecting += 1
+        try:
+            yield
+        finally:
+            with self._expecting_lock:
+                self._expecting -= 1
+
+    def choose_cpus(self, cpus_max: float) -> list[int]:
+        """CPUs for one more process that may use so many, taken in turn; empty means all."""
+        available = sorted(os.sched_getaffinity(0))
+        count = math.ceil(cpus_max)
+        if not count or count >= len(available):
+            return []
+        first, self._cpu_next = self._cpu_next, self._cpu_next + count
+        return [available[(first + index) % len(available)] for index in range(count)]
+
+    def _begin(self, outcome: Future[SidecarProcess], act: Callable[[], SidecarProcess]) -> None:
         def begin() -> None:
             try:
-                started.set_result(self._start(command, on_line, on_exit))
+                outcome.set_result(act())
             except OSError as error:
-                started.set_exception(TransientError(f"a process cannot be started now: {error.strerror}"))
+                outcome.set_exception(TransientError(f"a process cannot be started now: {error.strerror}"))
 
         self._post(begin)
-        return started.result(START_TIMEOUT_S)
 
     def watch(self, pid: int, on_death: Callable[[], None]) -> Callable[[], None]:
         """Call `on_death` once when a process has ended, at once when it has already; return how to stop watching."""
@@ -267,9 +336,26 @@ class ProcessLoop:
                 self._end_rest()
             if now >= tick_at:
                 tick_at = now + TICK_S
+                self._reap_strays()
                 for process in list(self._running.values()):
                     process._check_memory()
                     process._pass_on(process._log.tick(now))
+
+    def _reap_strays(self) -> None:
+        """Reap what ended sidecars have left to us: nobody else will."""
+        for _ in range(STRAYS_MAX if self.adopts_orphans else 0):
+            with self._expecting_lock:
+                if self._expecting:
+                    return
+                try:
+                    found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                except ChildProcessError:
+                    return
+                warden = self._warden.pid if self._warden is not None else 0
+                if found is None or found.si_pid == warden or found.si_pid in self._running:
+                    return  # of a known one we are told in a moment
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(found.si_pid, os.WNOHANG)
 
     def _end_rest(self) -> None:
         for process in self._running.values():
@@ -285,12 +371,7 @@ class ProcessLoop:
         except Exception:
             _log.exception("an action on sidecar processes failed")
 
-    def _start(
-        self,
-        command: Command,
-        on_line: Callable[[SidecarProcess, str], None],
-        on_exit: Callable[[SidecarProcess, Exit], None],
-    ) -> SidecarProcess:
+    def _spawn(self, command: Command) -> Child:
         spec = {
             "parent_pid": os.getpid(),
             "program": command.argv[0],
@@ -298,23 +379,32 @@ class ProcessLoop:
             "directory": str(command.directory),
             "open_files_max": command.open_files_max,
             "data_bytes_max": _data_limit(command.memory_bytes_max),
-            "cpus": self._choose_cpus(command.cpus_max),
+            "cpus": self.choose_cpus(command.cpus_max),
         }
-        popen = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", "-S", str(_HERE / "shim.py"), json.dumps(spec)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=dict(command.environment),
             start_new_session=True,
+            pass_fds=command.passed_fds,
         )
-        process = SidecarProcess(command, popen, on_line, on_exit)
-        self._running[popen.pid] = process
-        self._tell_warden("+", popen.pid)
-        assert popen.stdout is not None
-        output_fd = popen.stdout.fileno()
+
+    def _take_in(
+        self,
+        command: Command,
+        child: Child,
+        on_line: Callable[[SidecarProcess, str], None],
+        on_exit: Callable[[SidecarProcess, Exit], None],
+    ) -> SidecarProcess:
+        process = SidecarProcess(command, child, on_line, on_exit)
+        self._running[child.pid] = process
+        self._tell_warden("+", child.pid)
+        assert child.stdout is not None
+        output_fd = child.stdout.fileno()
         os.set_blocking(output_fd, False)
-        pid_fd = os.pidfd_open(popen.pid)
+        pid_fd = os.pidfd_open(child.pid)
         self._register(output_fd, functools.partial(self._read, process, output_fd))
         self._register(pid_fd, functools.partial(self._end, process, output_fd, pid_fd))
         return process
@@ -350,8 +440,8 @@ class ProcessLoop:
         if output_fd in self._selector.get_map():
             self._selector.unregister(output_fd)
             process._pass_on(process._log.close())
-        if process._popen.stdout is not None:
-            process._popen.stdout.close()
+        if process._child.stdout is not None:
+            process._child.stdout.close()
         self._running.pop(process.pid, None)
         self._tell_warden("-", process.pid)
         process._on_exit(process, outcome)
@@ -377,14 +467,6 @@ class ProcessLoop:
         with contextlib.suppress(BrokenPipeError):
             self._warden.stdin.write("".join(f"{line}\n" for line in told).encode())
             self._warden.stdin.flush()
-
-    def _choose_cpus(self, cpus_max: float) -> list[int]:
-        available = sorted(os.sched_getaffinity(0))
-        count = math.ceil(cpus_max)
-        if not count or count >= len(available):
-            return []
-        first, self._cpu_next = self._cpu_next, self._cpu_next + count
-        return [available[(first + index) % len(available)] for index in range(count)]
 
 
 def with_tail(message: str, tail: Sequence[str]) -> str:

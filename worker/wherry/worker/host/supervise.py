@@ -23,6 +23,7 @@ from wherry.worker.host.bootstrap import Deadline, Instance
 from wherry.worker.host.entry import Entry, Key, State
 from wherry.worker.host.logs import EventHub, SidecarEvent
 from wherry.worker.host.makers import EnvironmentMaker
+from wherry.worker.host.parents import WarmParents
 from wherry.worker.host.process import Exit, ProcessLoop, SidecarProcess
 
 SIDECARS_MAX: Final = 512
@@ -45,6 +46,7 @@ class Supervisor:
         self._directory = directory
         self._hub = hub
         self._makers = EnvironmentMaker(loop, hub)
+        self._parents = WarmParents(loop, hub)
         self._lock = threading.Lock()
         self._entries: dict[Key, Entry] = {}
         self._generations: dict[str, int] = {}
@@ -124,6 +126,7 @@ class Supervisor:
         """Stop every sidecar."""
         self._closing.set()
         self._stop_all(self._all(), deadline_s, SHUTDOWN_TERM_GRACE_S)
+        self._parents.close()
         self._housekeeper.join(HOUSEKEEPING_S * 2)
 
     # Acquiring.
@@ -242,7 +245,7 @@ class Supervisor:
             )
 
         return bootstrap.launch(
-            self._loop,
+            self._parents.starter(manifest),
             manifest,
             self._makers.ensure(manifest, deadline),
             self._directory,
@@ -398,6 +401,7 @@ class Supervisor:
     def _keep_house(self) -> None:
         while not self._closing.wait(HOUSEKEEPING_S):
             now = time.monotonic()
+            self._parents.sweep()
             for entry in self._all():
                 with entry.changed:
                     over = entry.is_over(now)
