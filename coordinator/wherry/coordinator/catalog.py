@@ -27,7 +27,7 @@ from wherry.coordinator.api import (
     NotFoundError,
     PluginInfo,
 )
-from wherry.coordinator.config import connector, converters, delivery, direct, transforms
+from wherry.coordinator.config import connector, converters, delivery, direct, owntransforms, transforms
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
@@ -83,7 +83,10 @@ class Catalog:
         prober: Prober | None = None,
     ) -> None:
         self.registry = registry
-        self._rules = rules or connector.ConnectorRules(version=KAFKA_VERSION)
+        self._transforms = owntransforms.WithPlugins(registry)
+        self._rules = dataclasses.replace(
+            rules or connector.ConnectorRules(version=KAFKA_VERSION), transforms=self._transforms
+        )
         self._providers = providers or Providers()
         self._prober = prober
 
@@ -103,13 +106,14 @@ class Catalog:
             for kind, predicates in (("transformation", False), ("predicate", True))
             for name in transforms.class_names(predicates=predicates)
         ]
-        return [*listed, *changing, *simple, *header]
+        own = [PluginInfo(name, "transformation", self._transforms.version_of(name)) for name in self._transforms.names]
+        return [*listed, *changing, *own, *simple, *header]
 
     def plugin_config(self, plugin: str, version: str | None = None) -> list[ConfigKeyInfo]:
         """Definition of a class's keys: its own first, then the common ones."""
         wanted = _range(version)
         found = self.registry.find(plugin)
-        if found is not None:
+        if found is not None and found.role is not Role.TRANSFORM:
             if wanted is not None and not wanted.holds(found.manifest.version):
                 raise BadRequestError(not_found(found.class_name, wanted, found.manifest.version))
             description = self.registry.description(found)
@@ -123,10 +127,11 @@ class Catalog:
                 available = (KAFKA_VERSION,) if converter.header_only else (KAFKA_VERSION, KAFKA_VERSION)
                 raise BadRequestError(not_found(converter.class_name, wanted, *available))
             return [key_info(key) for key in converter.keys]
-        transform = transforms.find(plugin)
+        transform = transforms.find(plugin) or self._transforms.find(plugin)
         if transform is not None:
-            if wanted is not None and not wanted.holds(KAFKA_VERSION):
-                raise BadRequestError(not_found(transform.class_name, wanted, KAFKA_VERSION))
+            has = transform.version or KAFKA_VERSION
+            if wanted is not None and not wanted.holds(has):
+                raise BadRequestError(not_found(transform.class_name, wanted, has))
             return [key_info(key) for key in transform.keys]
         if plugin in transforms.ABSTRACT:
             raise ApiError("Instantiation error")
@@ -196,6 +201,7 @@ class Catalog:
             offered = {finding.name: finding.recommended_values for finding in validation.findings}
             found.update(validation.errors)
             sink_class = validation.sink_class or sink_class
+            found.update(self._ask_transforms(values))
         role = plugin.role
         if direct.is_direct(values):
             sink_class = direct.delivery_class(description, self._check_sink(values, description, found))
@@ -226,6 +232,15 @@ class Catalog:
             sink_class = validation.sink_class or sink_class
         found.update({f"{direct.PREFIX}{name}": list(messages) for name, messages in errors.items()})
         return sink_class
+
+    def _ask_transforms(self, values: Mapping[str, str]) -> dict[str, Sequence[str]]:
+        """What plugins find wrong with the settings of their transformations, by key."""
+        found: dict[str, Sequence[str]] = {}
+        for use in self._transforms.uses(values):
+            definition = self.registry.description(use.plugin).config
+            validation = self._ask(use.plugin, *definition.split_secrets(use.config))
+            found.update({use.prefix + name: errors for name, errors in validation.errors.items()})
+        return found
 
     def _plugin(self, config: Mapping[str, str | None]) -> Plugin:
         name = config.get("connector.class")

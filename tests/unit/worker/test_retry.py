@@ -45,7 +45,7 @@ class Waits:
 
 
 def apply(step: Scripted, waits: Waits, timeout_s: float = -1) -> Stepped:
-    return Retrying(RetryPolicy(timeout_s), lambda: 0.0, waits).apply(step, BATCH, BATCH, Counts())
+    return Retrying(RetryPolicy(timeout_s), lambda: 0.0, waits).apply(step.apply, BATCH, BATCH, Counts())
 
 
 @pytest.mark.parametrize("stage", list(Stage))

@@ -208,6 +208,7 @@ class _Builder:
             for position in writer.stored:
                 # What the destination stores with its data wins.
                 self._positions[position.partition] = position
+            steps = self._steps()
             reader = self._reader()
             undo.pop_all()
         from_sidecar = self._kind in {PipelineKind.SOURCE, PipelineKind.DIRECT}
@@ -215,7 +216,7 @@ class _Builder:
         return Pipeline(
             reader=reader,
             writer=writer,
-            steps=self._steps(),
+            steps=steps,
             tolerance=tolerance,
             connector_class=spec.class_name if spec else "",
             write_stage=Stage.TASK_PUT if self._sink else Stage.KAFKA_PRODUCE,
@@ -225,7 +226,11 @@ class _Builder:
             split=self._grant.split,
             settles=from_sidecar,
             opener=self._sidecar_reader if from_sidecar else None,
-            closers=(tolerance.close, self._close_clients),
+            closers=(
+                *(step.close for step in steps if isinstance(step, Transforms)),
+                tolerance.close,
+                self._close_clients,
+            ),
             transactions=self._transactions,
         )
 

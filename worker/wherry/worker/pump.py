@@ -35,7 +35,8 @@ from wherry.worker.pipeline import Pipeline, Transactions
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
-from wherry.worker.tolerance import DeadLetterError, row_failure, unread_failure
+from wherry.worker.tolerance import DeadLetterError, record_of, row_failure, unread_failure
+from wherry.worker.transform.step import Transforms
 
 __all__ = ["Assignment", "EndReason", "LeasePolicy", "Phase", "Reporter", "Signals", "run"]
 
@@ -208,15 +209,21 @@ class _Pump:
             self._pending[mark.position.partition] = mark.position
         self._commits.wrote(self._clock())
 
-    def _pass_on(self, batch: Batch) -> None:
-        """Takes a batch through the steps and hands what becomes of it to the writer."""
+    def _pass_on(self, batch: Batch, *, again: bool = False) -> None:
+        """Takes a batch through the steps and hands what becomes of it to the writer.
+
+        Args:
+            batch: The rows.
+            again: They went through before and are offered to the writer once more.
+        """
         begun = self._clock()
         pieces: list[tuple[Batch, Batch]] = [(batch, batch)]
         failures: list[StageFailure] = []
         for step in self._pipeline.steps:
             following: list[tuple[Batch, Batch]] = []
             for piece, raw in pieces:
-                stepped = self._retrying.apply(step, piece, raw, self._counts)
+                apply = step.again if again and isinstance(step, Transforms) else step.apply
+                stepped = self._retrying.apply(apply, piece, raw, self._counts)
                 failures += stepped.failures
                 following += stepped.pieces
                 self._counts.records_filtered += stepped.filtered
@@ -290,7 +297,7 @@ class _Pump:
             for raw, row in again:
                 self._counts.retries += 1
                 try:
-                    self._pass_on(keep_rows(raw, [row]).with_marks())
+                    self._pass_on(keep_rows(raw, [row]).with_marks(), again=True)
                 except BrokenOffError:
                     raise TransientError("A row to be offered again could not be converted before the end.") from None
             flushed = writer.flush(remaining, final=final)
@@ -478,6 +485,9 @@ class _Pump:
                 # What lies beyond is read again, so it must not be committed.
                 self._pending.pop(position.partition, None)
             self._pipeline.reader.rewind(positions)
+            for step in self._pipeline.steps:
+                if isinstance(step, Transforms):
+                    step.forget()
         paused = writer.paused_partitions()
         if paused != self._paused_partitions:
             self._paused_partitions = paused
@@ -486,10 +496,15 @@ class _Pump:
     def _take_failed_rows(self, *, last: bool = False) -> None:
         """Gives up the rows the writer refused; those to be offered once more only the `last` time."""
         given_up = []
+        records = {record_of(raw, row) for raw, row in self._again}
         for failed in self._pipeline.writer.failed_rows():
             transient = failed.error.error_class is ErrorClass.TRANSIENT and not last
             if transient and failed.raw is not None and len(self._again) < OFFERED_AGAIN_MAX:
-                self._again.append((failed.raw, failed.error.row))
+                record = record_of(failed.raw, failed.error.row)
+                # Several rows of one record become rows again together.
+                if record is None or record not in records:
+                    self._again.append((failed.raw, failed.error.row))
+                    records.add(record)
             else:
                 pipeline = self._pipeline
                 given_up.append(row_failure(failed.raw, failed.error, pipeline.write_stage, pipeline.connector_class))

@@ -12,7 +12,7 @@ from typing import Final
 
 from wherry.contract.batch import Batch
 from wherry.contract.errors import ErrorClass, ThrottledError, TransientError, WherryError
-from wherry.worker.convert.step import Stage, StageFailure, Step, Stepped
+from wherry.worker.convert.step import Stage, StageFailure, Stepped
 from wherry.worker.counts import Counts
 from wherry.worker.policy import RetryPolicy
 
@@ -40,7 +40,7 @@ class Retrying:
         self._clock = clock
         self._wait = wait
 
-    def apply(self, step: Step, batch: Batch, raw: Batch, counts: Counts) -> Stepped:
+    def apply(self, step: Callable[[Batch, Batch], Stepped], batch: Batch, raw: Batch, counts: Counts) -> Stepped:
         """Answers with what becomes of a batch, after as many attempts as it takes and the policy allows.
 
         Raises:
@@ -53,7 +53,7 @@ class Retrying:
             attempt += 1
             failed, reason, asked_s = 1, "", 0.0
             try:
-                stepped = step.apply(batch, raw)
+                stepped = step(batch, raw)
             except (TransientError, ThrottledError) as error:
                 reason, asked_s = str(error), _asked_s(error)
                 delay_s = self._policy.delay_s(attempt, begun, self._clock())

@@ -188,7 +188,7 @@ class Tolerance:
                 all the same.
         """
         # The steps tell their failures one after another; Kafka Connect takes one record through all of them.
-        failures = sorted(failures, key=_place)
+        failures = _each_record_once(sorted(failures, key=_place))
         if failures and not self._rules.tolerate:
             # The task ends at its first bad record: those after it have not been tried yet.
             failures = failures[:1]
@@ -282,7 +282,7 @@ class Tolerance:
         return pa.array([text.encode(errors="replace")], pa.binary())
 
     def _context(self, failure: StageFailure) -> list[tuple[str, str | None]]:
-        topic, partition, offset = _source_of(failure)
+        topic, partition, offset = _source_of(failure.raw, failure.row)
         error = failure.error
         return [
             ("topic", topic),
@@ -315,8 +315,7 @@ def unread_failure(batch: Batch, error: RowError, executing: str) -> StageFailur
     return dataclasses.replace(told, raw=of_value(pa.array([error.raw], pa.binary()), constants=constants), row=0)
 
 
-def _source_of(failure: StageFailure) -> tuple[str | None, int | None, int | None]:
-    raw, row = failure.raw, failure.row
+def _source_of(raw: Batch, row: int) -> tuple[str | None, int | None, int | None]:
     if row >= raw.num_rows:
         return raw.constants.topic, raw.constants.partition, None
     one = raw.slice(row, 1)
@@ -334,8 +333,27 @@ def _within(seconds: float) -> Remaining:
 
 def _place(failure: StageFailure) -> tuple[str, int, int]:
     """Where a failed row stood among those of its batch: topic, partition and offset, or its row."""
-    topic, partition, offset = _source_of(failure)
+    topic, partition, offset = _source_of(failure.raw, failure.row)
     return topic or "", partition or 0, failure.row if offset is None else offset
+
+
+def record_of(raw: Batch, row: int) -> tuple[str, int, int] | None:
+    """Topic, partition and offset of the record that a row was read from; None where it has none."""
+    topic, partition, offset = _source_of(raw, row)
+    return None if offset is None else (topic or "", partition or 0, offset)
+
+
+def _each_record_once(failures: Sequence[StageFailure]) -> list[StageFailure]:
+    """Leaves one failure of each record: a transformation may have made several rows of it."""
+    known: set[tuple[str, int, int]] = set()
+    first = []
+    for failure in failures:
+        record = record_of(failure.raw, failure.row)
+        if record is None or record not in known:
+            first.append(failure)
+        if record is not None:
+            known.add(record)
+    return first
 
 
 def _text(number: int | None) -> str | None:
@@ -347,7 +365,7 @@ def _encoded(text: str | None) -> bytes | None:
 
 
 def _whereabouts(failure: StageFailure) -> str:
-    topic, partition, offset = _source_of(failure)
+    topic, partition, offset = _source_of(failure.raw, failure.row)
     if topic is None and partition is None:
         return "a record"
     if partition is None:

@@ -14,7 +14,7 @@ from wherry.contract.description import ClassDescription, Role, SourceClass
 from wherry.contract.java import in_map_order
 from wherry.contract.javaregex import RegexError, compile_java
 from wherry.coordinator.api import ConfigInfo, ConfigInfos, ConfigValueInfo
-from wherry.coordinator.config import clientkeys, converters, errorkeys, transforms
+from wherry.coordinator.config import clientkeys, converters, errorkeys, owntransforms, transforms
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS, SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.report import Report, key_info
@@ -35,6 +35,7 @@ class ConnectorRules:
         version: Version shown for our own plugins: converters.
         group_id: The worker's group, which no sink's consumers may have; empty for a worker without one.
         exactly_once: Whether the worker's sources write exactly once.
+        transforms: Transformations beyond Kafka Connect's.
     """
 
     converters: Mapping[str, str] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class ConnectorRules:
     version: str = ""
     group_id: str = ""
     exactly_once: bool = False
+    transforms: transforms.More = owntransforms.OWN
 
 
 def keys_of(description: ClassDescription, *, version: str = "") -> tuple[ConfigKey, ...]:
@@ -88,7 +90,7 @@ def validate(
             report.check(_with_worker_default(key, rules, version))
     _check_name(report)
     # Kafka Connect shows them before the class's own keys.
-    transforms.check(report, _is_converter, rules.version)
+    transforms.check(report, _is_converter, rules.version, rules.transforms)
     for key in keys:
         if key.name in own:
             report.check(_with_worker_default(key, rules, version))

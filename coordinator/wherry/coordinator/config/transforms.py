@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from wherry.contract.config import ConfigKey, ConfigType, Importance, Width, invalid
 from wherry.contract.javaregex import RegexError, compile_java
@@ -21,6 +21,8 @@ HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 LIST, BOOLEAN, INT = ConfigType.LIST, ConfigType.BOOLEAN, ConfigType.INT
 # What is wrong with a parsed value (None when it is missing); None when nothing is.
 Check = Callable[[Any], str | None]
+# What is wrong with parsed values taken together, by key; they are named without prefix.
+Together = Callable[[Mapping[str, Any]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +41,23 @@ class TransformClass:
         class_name: Its full name.
         settings: Its keys, in their order.
         is_predicate: Which of both it is.
+        version: Its version where that isn't Kafka's.
+        together: What may be wrong with its values taken together.
     """
 
     class_name: str
     settings: tuple[Setting, ...] = ()
     is_predicate: bool = False
+    version: str = ""
+    together: Together | None = None
 
     @property
     def keys(self) -> tuple[ConfigKey, ...]:
         """Definitions of its keys."""
-        return tuple(setting.key for setting in self.settings)
+        return tuple(each.key for each in self.settings)
 
 
-def _key(
+def setting(
     name: str,
     documentation: str,
     kind: ConfigType = ConfigType.STRING,
@@ -61,8 +67,12 @@ def _key(
     required: bool = False,
     check: Check | None = None,
 ) -> Setting:
+    """A key of a transformation or predicate."""
     key = ConfigKey(name, kind, default, required=required, importance=importance, documentation=documentation)
     return Setting(key, check)
+
+
+_key: Final = setting
 
 
 def _some(name: str) -> Check:
@@ -279,20 +289,32 @@ def class_names(*, predicates: bool) -> tuple[str, ...]:
     return tuple(each.class_name for each in CLASSES if each.is_predicate == predicates)
 
 
-def check(report: Report, known: Callable[[str], bool], version: str) -> None:
+class More(Protocol):
+    """Transformations beyond Kafka Connect's."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Class names to offer."""
+
+    def find(self, name: str) -> TransformClass | None:
+        """A transformation by one of its names; None when there is none such."""
+
+
+def check(report: Report, known: Callable[[str], bool], version: str, more: More) -> None:
     """Checks the transformations and predicates of a connector, and shows their keys.
 
     Args:
         report: Takes keys and errors; `transforms` and `predicates` have been checked.
         known: Whether a name is that of another plugin, which is none of these.
         version: Version of all of them.
+        more: Transformations that aren't Kafka Connect's.
     """
     for what, predicates in (("transforms", False), ("predicates", True)):
         aliases = report.texts(what)
         if len(set(aliases)) < len(aliases):
             report.add(what, invalid(what, aliases, "Duplicate alias provided."))
         for alias in dict.fromkeys(aliases):
-            _Alias(report, what, alias, predicates, known, version).check()
+            _Alias(report, what, alias, predicates, known, version, more).check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +327,7 @@ class _Alias:
     predicate: bool
     known: Callable[[str], bool]
     version: str
+    more: More
 
     def check(self) -> None:
         found = self._type()
@@ -316,12 +339,16 @@ class _Alias:
         ]
         settings = [*found.settings, *(() if self.predicate else negate)]
         settings.sort(key=lambda each: (not each.key.required, each.key.importance, each.key.name))
-        for place, setting in enumerate(settings, 2):
-            self._show(setting.key, place)
-            if setting.check is not None:
-                problem = setting.check(self.report.value(f"{self.prefix}{setting.key.name}"))
+        for place, each in enumerate(settings, 2):
+            self._show(each.key, place)
+            if each.check is not None:
+                problem = each.check(self.report.value(f"{self.prefix}{each.key.name}"))
                 if problem:
-                    self.report.add(f"{self.prefix}{setting.key.name}", problem)
+                    self.report.add(f"{self.prefix}{each.key.name}", problem)
+        if found.together is not None:
+            values = {each.key.name: self.report.value(f"{self.prefix}{each.key.name}") for each in found.settings}
+            for name, problem in found.together(values).items():
+                self.report.add(f"{self.prefix}{name}", problem)
         config = self.report.config
         if not self.predicate and f"{self.prefix}negate" in config and f"{self.prefix}predicate" not in config:
             self.report.add(
@@ -337,22 +364,20 @@ class _Alias:
     def _show(self, key: ConfigKey, place: int, **changes: Any) -> None:
         group = f"{self.what.capitalize()}: {self.alias}"
         changes = {"display_name": key.name, **changes}
-        shown = dataclasses.replace(
-            key, name=self.prefix + key.name, group=group, order_in_group=place, validators=(), **changes
-        )
+        shown = dataclasses.replace(key, name=self.prefix + key.name, group=group, order_in_group=place, **changes)
         self.report.check(shown)
 
     def _type(self) -> TransformClass | None:
         """Shows type and version; None when there is no usable class."""
         kind = "Predicate" if self.predicate else "Transformation"
         name = (self.report.config.get(f"{self.prefix}type") or "").strip()
-        found = find(name)
+        found = find(name) or self.more.find(name)
         usable = found if found is not None and found.is_predicate == self.predicate else None
-        offered = class_names(predicates=self.predicate)
+        offered = (*class_names(predicates=self.predicate), *(() if self.predicate else self.more.names))
         key = ConfigKey("type", ConfigType.CLASS, required=True, importance=HIGH, documentation=f"Class of the {kind}.")
         shown = {"width": Width.LONG, "recommended_values": offered}
         self._show(key, 0, display_name=f"{kind} type for {self.alias}", **shown)
-        version = self.version if usable else None
+        version = (usable.version or self.version) if usable else None
         key = ConfigKey("plugin.version", default_value=version, importance=HIGH, documentation="Version of the class.")
         shown = {"width": Width.LONG, "recommended_values": (version,) if version else ()}
         self._show(key, 1, display_name=f"{kind} version for {self.alias}", **shown)
@@ -380,9 +405,10 @@ class _Alias:
     def _version_is_there(self, found: TransformClass) -> bool:
         text = self.report.config.get(f"{self.prefix}plugin.version")
         wanted = VersionRange.parse(text) if text is not None else None
-        if wanted is None or not self.version or wanted.holds(self.version):
+        version = found.version or self.version
+        if wanted is None or not version or wanted.holds(version):
             return True
-        problem = not_found(found.class_name, wanted, self.version)
+        problem = not_found(found.class_name, wanted, version)
         self.report.add(f"{self.prefix}type", problem)
         self.report.add(f"{self.prefix}plugin.version", problem)
         return False

@@ -12,6 +12,8 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError, WherryError
 from wherry.worker.transform.base import PACKAGE, Transform, boolean, names_of
 from wherry.worker.transform.cast import Cast
+from wherry.worker.transform.dedupe import Dedupe
+from wherry.worker.transform.explode import Explode
 from wherry.worker.transform.fields import ExtractField, HoistField, ValueToKey
 from wherry.worker.transform.flatten import Flatten
 from wherry.worker.transform.headers import DropHeaders, HeaderFrom, InsertHeader
@@ -29,6 +31,7 @@ from wherry.worker.transform.predicates import (
 from wherry.worker.transform.replace import ReplaceField
 from wherry.worker.transform.routers import RegexRouter, TimestampRouter
 from wherry.worker.transform.rows import Rows
+from wherry.worker.transform.sql import Sql
 from wherry.worker.transform.times import TimestampConverter
 
 Made = TypeVar("Made")
@@ -52,6 +55,8 @@ _ON_SIDES: Final = (
     Cast, ExtractField, Flatten, HeaderFrom, HoistField, MaskField, ReplaceField, SetSchemaMetadata, TimestampConverter,
 )  # fmt: skip
 _PLAIN: Final = (DropHeaders, Filter, InsertHeader, RegexRouter, TimestampRouter, ValueToKey)
+# Wherry's own; they answer to their simple names, too.
+_OWN: Final = (Dedupe, Explode, Sql)
 _PREDICATES: Final[Mapping[str, Callable[[Mapping[str, str]], Predicate]]] = {
     "HasHeaderKey": HasHeaderKey,
     "RecordIsTombstone": RecordIsTombstone,
@@ -116,6 +121,9 @@ def _make(name: str, prefix: str, *, is_sink: bool) -> _Make:
         for plain in _PLAIN:
             if simple == plain.__name__:
                 return plain
+        for own_class in _OWN:
+            if name in {own_class.class_name, own_class.__name__}:
+                return own_class
     raise ConfigError(
         f"Invalid value {name} for configuration {prefix}type: Class {name} could not be found.", key=f"{prefix}type"
     )

@@ -3,6 +3,9 @@
 Each transform gets the rows it is for. Where a predicate parts a batch, both parts are put together again in their
 order afterwards: as one batch where they still have the same schema, otherwise as runs. A row that is dropped moves the
 position all the same: a mark stands after what became of the rows before it.
+
+A transform may make several rows of one. They stay together and in order; when one of them fails further down the chain
+the record as a whole does, so that it is either delivered or a dead letter.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from wherry.contract.batch import TOPIC, Batch, Mark, concat, mark_only
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConnectorBugError, WherryError
 from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
+from wherry.worker.transform.dedupe import Stateful
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
 from wherry.worker.transform.rows import Positions, Rows, batch_of, rows_of
@@ -38,18 +42,53 @@ class Transforms:
 
     def __init__(self, links: Sequence[Link]) -> None:
         self._links = tuple(links)
+        self._stateful = [link.transform for link in links if isinstance(link.transform, Stateful)]
+        self._last: Batch | None = None
 
     def apply(self, batch: Batch, raw: Batch) -> Stepped:
         """See `Step.apply`."""
         if not batch.num_rows:
             return Stepped(((batch, raw),))
+        if self._stateful:
+            for transform in self._stateful:
+                if batch is self._last:
+                    transform.undo()
+                else:
+                    transform.begin()
+            self._last = batch
+        return self._through(self._links, batch, raw)
+
+    def again(self, batch: Batch, raw: Batch) -> Stepped:
+        """Does the same to rows that went through before and are offered once more: nothing is remembered of them."""
+        if not batch.num_rows:
+            return Stepped(((batch, raw),))
+        return self._through([link for link in self._links if link.transform not in self._stateful], batch, raw)
+
+    def forget(self) -> None:
+        """Says that rows of long ago come again."""
+        self._last = None
+        for transform in self._stateful:
+            transform.forget()
+
+    def close(self) -> None:
+        """Releases what the transforms hold."""
+        for link in self._links:
+            close = getattr(link.transform, "close", None)
+            if close is not None:
+                close()
+
+    def _through(self, links: Sequence[Link], batch: Batch, raw: Batch) -> Stepped:
         failures: dict[int, StageFailure] = {}
         parts = [rows_of(batch)]
-        for link in self._links:
+        for link in links:
             parts = [
                 after for part in parts if len(part) for after in self._apply(link, part, raw, failures) if len(after)
             ]
         told = tuple(failures[row] for row in sorted(failures))
+        if failures:
+            # What else was made of a failed record goes with it.
+            parts = [_without(part, list(failures)) for part in parts]
+            parts = [part for part in parts if len(part)]
         kept = len(np.unique(np.concatenate([part.index for part in parts]))) if parts else 0
         written = [(part.index, batch_of(part)) for part in parts]
         return Stepped(_pieces(written, batch, raw), told, filtered=batch.num_rows - kept - len(told))
@@ -93,6 +132,11 @@ class Transforms:
         kept = np.ones(len(rows), np.bool_)
         kept[list(failed.failures)] = False
         return rows.take(np.flatnonzero(kept))
+
+
+def _without(rows: Rows, failed: Sequence[int]) -> Rows:
+    gone = np.isin(rows.index, np.asarray(failed, np.int64))
+    return rows.take(np.flatnonzero(~gone)) if gone.any() else rows
 
 
 def _odd_rows(link: Link, rows: Rows, start: int) -> dict[int, DataError]:
