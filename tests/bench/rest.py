@@ -27,6 +27,19 @@ class Rest:
         except OSError:
             return False
 
+    def wait_healthy(self) -> None:
+        """Waits until `GET /health` is answered with 200: the worker can run tasks."""
+        deadline = time.monotonic() + limits.SYSTEM_START_SECONDS
+        while True:
+            try:
+                self.call("GET", "/health")
+            except BenchError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Sends one request; gives the decoded answer, None for an empty one."""
         data = json.dumps(body).encode() if body is not None else None

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.bench.flows import file_kafka, kafka_discard, kafka_postgres, latency, many, memory, startup
+from tests.bench.flows import (
+    create,
+    file_kafka,
+    gap,
+    kafka_discard,
+    kafka_postgres,
+    latency,
+    many,
+    memory,
+    startup,
+)
 from tests.bench.flows.flow import Flow
 
 FLOWS: dict[str, Flow] = {
@@ -16,5 +26,7 @@ FLOWS: dict[str, Flow] = {
         startup.FLOW,
         memory.FLOW,
         many.FLOW,
+        create.FLOW,
+        gap.FLOW,
     )
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from tests.bench import limits, load
+from tests.bench import load
 from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome
 from tests.bench.measure import Sampler, percentile
@@ -21,8 +21,10 @@ STATUS_PATH = "/connectors?expand=status&expand=info"
 ASKED_TIMES = 20
 IDLE_SECONDS = 20.0
 PARK_MS = 5_000
-REST_SECONDS = 15.0
-"""After everything runs, until what is idle is parked and its processes are gone."""
+WARM_SECONDS = 5.0
+"""After the system says that it is healthy, for what it does by itself then."""
+REST_SECONDS = 90.0
+"""After everything runs, until what is idle is parked and its processes, kept for a minute, are gone."""
 START_SECONDS_EACH = 1.0
 """Longest a connector may take to start, on average."""
 POLL_SECONDS = 0.5
@@ -46,8 +48,9 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     system = site.fresh(name)
     try:
         system.start()
-        time.sleep(limits.SETTLE_SECONDS)
-        empty_mb = sum(system.tree.pss_mb().values())
+        system.rest.wait_healthy()
+        time.sleep(WARM_SECONDS)
+        empty_mb = system.tree.pss_mb()
         with Sampler(site.trees(system)) as sampler:
             began, created_ms = time.time(), [_create(system, topic, number) for number in range(records)]
             _await_running(system, records)
@@ -57,7 +60,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             idle_at = time.time()
             time.sleep(IDLE_SECONDS)
             ended_at = time.time()
-            full_mb = sum(system.tree.pss_mb().values())
+            full_mb = system.tree.pss_mb()
     finally:
         system.stop()
     return Outcome(
@@ -67,11 +70,16 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             "create_p99_ms": percentile(created_ms, 0.99),
             "status_ms": percentile(status_ms, 0.5),
             "idle_cores": sampler.cpu_seconds("system", idle_at, ended_at) / (ended_at - idle_at),
-            "extra_mb": full_mb - empty_mb,
+            "extra_mb": sum(full_mb.values()) - sum(empty_mb.values()),
             "start_cpu_seconds": sampler.cpu_seconds("system", began, running_at),
             "other_cpu_percent": sampler.other_cpu_percent(began, ended_at),
         },
-        {"cpu_seconds_by_role": sampler.cpu_by_role("system", began, ended_at), "empty_mb": empty_mb},
+        {
+            "cpu_seconds_by_role": sampler.cpu_by_role("system", began, ended_at),
+            "idle_cpu_seconds_by_role": sampler.cpu_by_role("system", idle_at, ended_at),
+            "empty_mb": empty_mb,
+            "full_mb": full_mb,
+        },
     )
 
 
