@@ -252,6 +252,30 @@ class RestartInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartNote:
+    """One failure or restart of the past, for `/wherry/v1/connectors/NAME/restarts`.
+
+    Attributes:
+        at_ms: When, since the epoch.
+        task: Number of the task; None for the connector itself.
+        happening: "failed" (it is started again by itself), "given up" (it waits for a person) or "asked" (somebody
+            asked for a restart).
+        error_class: Class of the failure, such as TRANSIENT; empty when somebody asked.
+        message: Why it failed.
+        attempt: Which restart in a row follows, from 1; of one given up, how many there were.
+        wait_ms: How long until that restart; None when there is none.
+    """
+
+    at_ms: int
+    task: int | None
+    happening: str
+    error_class: str
+    message: str
+    attempt: int
+    wait_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Overlap:
     """Two connectors that get in one another's way, and what is to be said of them, for `/wherry/v1/overlaps`."""
 
@@ -449,6 +473,9 @@ class Herder(Protocol):
 
     def restarts(self) -> list[RestartInfo]:
         """What has failed lately, and whether it is started again by itself."""
+
+    def restart_history(self, name: str) -> list[RestartNote]:
+        """The last failures and restarts of a connector, oldest first. NotFoundError `Connector X not found`."""
 
     def overlaps(self) -> list[Overlap]:
         """Sinks that get in one another's way."""

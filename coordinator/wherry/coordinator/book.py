@@ -87,8 +87,10 @@ class Book:
             case ev.TargetSet():
                 self._connector_input(connectors.target_input(event.target), now_ms)
             case ev.ConnectorRestarted():
+                self.handout.history.asked(None, now_ms)
                 self._restart(event, now_ms)
             case ev.TaskRestarted():
+                self.handout.history.asked(event.task, now_ms)
                 self.handout.task_input(event.task, TaskInput.RESTART, now_ms)
             case ev.ConnectorFailed():
                 self._plan_failed(event.failure, now_ms)
@@ -168,6 +170,8 @@ class Book:
         jitter = self._around.jitter() if given is ConnectorInput.PLAN_FAILED else 0.0
         after = connectors.step(before, given, now_ms, failure=failure, policy=self.spec.restart, jitter=jitter)
         self.connector = after
+        if failure is not None and after is not before:
+            self.handout.history.failed(None, after, failure, now_ms)
         if after.state is ConnectorState.PLANNING and (before.state is not after.state or after is not before):
             self.plan_wanted = True
         if after.state is before.state:

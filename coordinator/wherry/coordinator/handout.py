@@ -20,6 +20,7 @@ from wherry.coordinator import events as ev
 from wherry.coordinator import lease as leases
 from wherry.coordinator import task as tasks
 from wherry.coordinator.assignment import SplitQueue
+from wherry.coordinator.history import RestartHistory
 from wherry.coordinator.lease import Lease, LeaseInput, LeasePhase, LeaseTimes
 from wherry.coordinator.task import Task, TaskInput, TaskState
 
@@ -81,6 +82,7 @@ class Handout:
         self.tasks: dict[int, Task] = {}
         self.leases: dict[str, Lease] = {}
         self.splits = SplitQueue()
+        self.history = RestartHistory()
         self.works: dict[int, ev.TaskWork | None] = {}
         """What the last plan wants: a task's work, or None for a runner of splits."""
         self.caught_up: frozenset[str] = frozenset()
@@ -117,6 +119,8 @@ class Handout:
         if at_once and after.state is TaskState.BACKOFF and after.restarts == 1:
             after = replace(after, retry_at_ms=now_ms)
         self.tasks[number] = after
+        if failure is not None and after is not before:
+            self.history.failed(number, after, failure, now_ms)
         watched = self.spec.kind is ev.Kind.SINK and before.work is not None and before.work.partitions
         if watched and before.state is not after.state:
             if after.state is TaskState.PARKED and before.work is not None:

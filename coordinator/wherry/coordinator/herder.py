@@ -445,6 +445,17 @@ class StandardHerder:
         now_ms = int(time.monotonic() * 1000)
         return self._runner.ask(lambda machine: machine.retries(now_ms), ASK_TIMEOUT_S)
 
+    def restart_history(self, name: str) -> list[api.RestartNote]:
+        """The last failures and restarts of a connector."""
+        self._stored(name, f"Connector {name} not found")
+        epoch_ms = int((time.time() - time.monotonic()) * 1000)
+
+        def look(machine: Machine) -> list[api.RestartNote]:
+            book = machine.book(name)
+            return [] if book is None else list(book.handout.history.told(epoch_ms))
+
+        return self._runner.ask(look, ASK_TIMEOUT_S)
+
     def overlaps(self) -> list[api.Overlap]:
         """Sinks that get in one another's way."""
         return overlaps(sinks_of(self._stores.configs.snapshot().connectors.values(), self._registry))

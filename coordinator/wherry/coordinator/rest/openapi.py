@@ -105,6 +105,8 @@ _OPERATIONS: tuple[tuple[Any, ...], ...] = (
     ("get", "/wherry/v1", "wherry", "What there is here", {200: "Index"}, (), None, ()),
     ("get", "/wherry/v1/connectors", "wherry", "Connectors, their waits and splits", {200: "Details"}, (), None, ()),
     ("get", "/wherry/v1/connectors/{connector}", "wherry", "One of them", {200: "Detail"}, (404,), None, ()),
+    ("get", "/wherry/v1/connectors/{connector}/restarts", "wherry", "Its last failures and restarts, oldest first",
+     {200: "RestartHistory"}, (404,), None, ()),
     ("get", "/wherry/v1/leases", "wherry", "Leases running now", {200: "Leases"}, (), None, ()),
     ("get", "/wherry/v1/restarts", "wherry", "What failed lately", {200: "Restarts"}, (), None, ()),
     ("get", "/wherry/v1/overlaps", "wherry", "Sinks in one another's way", {200: "Overlaps"}, (), None, ()),

@@ -180,6 +180,20 @@ SCHEMAS: dict[str, Any] = {
             )
         )
     ),
+    "RestartHistory": _open(
+        connector=_TEXT,
+        history=_list(
+            _open(
+                at_ms=_INT,
+                task=_NULLABLE_INT,
+                happening={"type": "string", "enum": ["failed", "given up", "asked"]},
+                error_class=_TEXT,
+                message=_TEXT,
+                attempt=_INT,
+                wait_ms=_NULLABLE_INT,
+            )
+        ),
+    ),
     "Overlaps": _open(overlaps=_list(_open(connectors=_ref("Names"), message=_TEXT))),
     "Parked": _open(
         parked=_list(_open(connector=_TEXT, task=_INT, in_state_ms=_NULLABLE_INT, partitions=_ref("Names")))

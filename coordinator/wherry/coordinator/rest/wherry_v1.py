@@ -65,6 +65,11 @@ def _restarts(call: Call) -> Response:
     return json_response({"restarts": [dataclasses.asdict(retry) for retry in call.herder.restarts()]})
 
 
+def _restart_history(call: Call) -> Response:
+    found = call.herder.restart_history(call.name)
+    return json_response({"connector": call.name, "history": [dataclasses.asdict(note) for note in found]})
+
+
 def _overlaps(call: Call) -> Response:
     return json_response({"overlaps": [dataclasses.asdict(overlap) for overlap in call.herder.overlaps()]})
 
@@ -103,6 +108,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/wherry/v1", _index),
     Route("GET", "/wherry/v1/connectors", _connectors),
     Route("GET", "/wherry/v1/connectors/{connector}", _connector),
+    Route("GET", "/wherry/v1/connectors/{connector}/restarts", _restart_history),
     Route("GET", "/wherry/v1/leases", _leases),
     Route("GET", "/wherry/v1/overlaps", _overlaps),
     Route("GET", "/wherry/v1/restarts", _restarts),

@@ -30,6 +30,7 @@ from wherry.coordinator.api import (
     Overlap,
     PluginInfo,
     RestartInfo,
+    RestartNote,
     ServerInfo,
     SidecarInfo,
     SplitCounts,
@@ -186,6 +187,10 @@ class FakeHerder:
 
     def restarts(self) -> list[RestartInfo]:
         return [RestartInfo("good", 0, 2, 10, 1500, "it broke")]
+
+    def restart_history(self, name: str) -> list[RestartNote]:
+        self._known(name, "Connector {} not found")
+        return [RestartNote(1_700_000_000_000, 0, "failed", "TRANSIENT", "it broke", 2, 4_000)]
 
     def sidecars(self) -> list[SidecarInfo]:
         return [SidecarInfo("p", "c", 3, 42, "unix:///x")]

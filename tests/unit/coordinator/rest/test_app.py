@@ -88,6 +88,8 @@ def test_leases_and_sidecars_are_listed_under_our_own_path(ask):
     assert ask("GET", "/wherry/v1/sidecars").json["sidecars"][0]["pid"] == 42
     assert ask("GET", "/wherry/v1/overlaps").json["overlaps"][0]["connectors"] == ["a", "b"]
     assert ask("GET", "/wherry/v1/restarts").json["restarts"][0]["next_in_ms"] == 1500
+    assert ask("GET", "/wherry/v1/connectors/c/restarts").json["history"][0]["wait_ms"] == 4_000
+    assert ask("GET", "/wherry/v1/connectors/nobody/restarts").status == 404
 
 
 def test_a_herder_that_hangs_is_given_up_on(ask, herder, monkeypatch):

@@ -95,6 +95,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
         ("GET", "/wherry/v1", "/wherry/v1", None),
         ("GET", "/wherry/v1/connectors", "/wherry/v1/connectors", None),
         ("GET", "/wherry/v1/connectors/{connector}", "/wherry/v1/connectors/c", None),
+        ("GET", "/wherry/v1/connectors/{connector}/restarts", "/wherry/v1/connectors/c/restarts", None),
         ("GET", "/wherry/v1/leases", "/wherry/v1/leases", None),
         ("GET", "/wherry/v1/restarts", "/wherry/v1/restarts", None),
         ("GET", "/wherry/v1/overlaps", "/wherry/v1/overlaps", None),
