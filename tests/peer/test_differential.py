@@ -13,5 +13,6 @@ SEED, CONFIGS, RECORDS = 1, 16, 20
 
 def test_random_records_come_out_alike(kafka_address: str) -> None:
     with tempfile.TemporaryDirectory(prefix="wd-") as directory:  # short: sockets lie below it
-        unexplained, _ = compare(list(cases(SEED, CONFIGS, RECORDS)), kafka_address, Path(directory))
-    assert not unexplained, "\n".join(unexplained)
+        found = compare(list(cases(SEED, CONFIGS, RECORDS)), kafka_address, Path(directory))
+    assert not found.unexplained, "\n".join(found.unexplained)
+    assert found.records == CONFIGS * RECORDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ class Reader:
         for item in self._items:
             if isinstance(item, Batch):
                 self.lines += item.value.to_pylist()
+                self.stamp_ms = item.constants.timestamp_ms or 0
                 for mark in item.marks:
                     self.position = mark.position.offset_map
             elif isinstance(item, Mark):
@@ -57,6 +59,14 @@ class Reader:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "a.txt"
+
+
+def test_lines_bear_the_time_of_their_reading(path: Path) -> None:
+    path.write_text("one\n")
+    begun_ms = time.time_ns() // 1_000_000
+    with Reader(path) as reader:
+        reader.until(lambda: reader.lines == ["one"])
+    assert begun_ms <= reader.stamp_ms <= time.time_ns() // 1_000_000
 
 
 def test_lines_come_as_they_are_written_and_positions_count_bytes(path: Path) -> None:

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.peer.differential.cases import Case
+from tests.peer.differential.wire import Wire
 from tests.peer.peers import Peer
-from tests.support.topics import consume, create_topic, end_offsets
 
 CREATE_TIMEOUT_S = 60.0
-DONE_TIMEOUT_S = 240.0
-QUIET_S = 3.0
+DONE_TIMEOUT_S = 120.0
+QUIET_S = 2.5
 """How long nothing more may come from sources before what has come counts as all."""
-POLL_S = 0.3
-KEPT = {"retention.ms": "-1"}
-"""The records are of a fixed day that is long gone; a broker would delete them after half a minute."""
+POLL_S = 0.4
 STACK_TRACE = "__connect.errors.exception.stacktrace"
+MADE_BEFORE_MS = 1_760_000_000_000
+"""Time stamps of records lie before it, those that a producer gave itself behind it."""
+
+ADDRESS = re.compile(rb"\[B@[0-9a-f]+|java\.nio\.HeapByteBuffer\[pos=0 lim=\d+ cap=\d+\]")
+"""What Java prints for an array of bytes is where it lies; ours is how long it is. Neither is of use to anybody."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
-Written = tuple[bytes | None, bytes | None, Headers]
+
+
+class Written(NamedTuple):
+    """A record in a topic.
+
+    Attributes:
+        place: Its topic's name, with its partition where that is not a matter of chance.
+        timestamp_ms: None where it is that of its writing.
+    """
+
+    place: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,124 +65,149 @@ class Outcome:
     why: str = ""
 
 
-def play(peer: Peer, cases: Sequence[Case]) -> dict[int, Outcome]:
-    """Plays cases side by side on a system that runs; its connectors are deleted afterwards."""
-    statuses: dict[int, tuple[int, str]] = {}
-    for case in cases:
-        _prepare(peer, case)
-        config = {**_own(peer, case), "name": _name(peer, case)}
-        answer = peer.rest.call(
-            "POST", "/connectors", {"name": config["name"], "config": config}, timeout_s=CREATE_TIMEOUT_S
-        )
-        statuses[case.number] = (answer.status, "" if answer.status == 201 else str(answer.body))
-    running = [case for case in cases if statuses[case.number][0] == 201]
-    try:
-        _wait(peer, running)
+class Player:
+    """Plays on one system that runs.
+
+    Args:
+        peer: The system.
+        wire: Its broker.
+    """
+
+    def __init__(self, peer: Peer, wire: Wire) -> None:
+        self._peer, self._wire = peer, wire
+
+    def play(self, cases: Sequence[Case]) -> dict[int, Outcome]:
+        """Plays cases side by side; their connectors are deleted afterwards."""
+        self._prepare(cases)
+        refused: dict[int, Outcome] = {}
+        for case in cases:
+            config = {**self._own(case), "name": self._name(case)}
+            body = {"name": config["name"], "config": config}
+            answer = self._peer.rest.call("POST", "/connectors", body, timeout_s=CREATE_TIMEOUT_S)
+            if answer.status != 201:
+                refused[case.number] = Outcome(answer.status, why=str(answer.body))
+        running = [case for case in cases if case.number not in refused]
+        try:
+            self._wait(running)
+            return {**refused, **self._outcomes(running)}
+        finally:
+            for case in running:
+                self._peer.rest.call("DELETE", f"/connectors/{self._name(case)}", timeout_s=CREATE_TIMEOUT_S)
+
+    def _name(self, case: Case) -> str:
+        return f"d{case.number}-{self._peer.suffix}"
+
+    def _dead(self, case: Case) -> str:
+        return f"dead{case.number}-{self._peer.suffix}"
+
+    def _file(self, case: Case) -> Path:
+        return self._peer.directory / f"d{case.number}.txt"
+
+    def _own(self, case: Case) -> dict[str, str]:
+        places = {"{topic}": self._name(case), "{file}": str(self._file(case)), "{dead}": self._dead(case)}
+
+        def own(value: str) -> str:
+            for placeholder, name in places.items():
+                value = value.replace(placeholder, name)
+            return value
+
+        return {key: own(value) for key, value in case.config.items()}
+
+    def _prepare(self, cases: Sequence[Case]) -> None:
+        topics = {f"{self._name(case)}{suffix}": wide for case in cases for suffix, wide in case.partitions.items()}
+        self._wire.create(topics | {self._dead(case): 1 for case in cases if case.is_sink})
+        for case in cases:
+            if case.is_sink:
+                self._wire.produce(self._name(case), case.records, case.compression)
+            else:
+                self._file(case).write_text("".join(f"{line}\n" for line in case.lines))
+        self._wire.flush()
+
+    def _wait(self, cases: Sequence[Case]) -> None:
+        """Waits until every task has failed or read all, and nothing more comes from sources or as a dead letter."""
+        deadline = time.monotonic() + DONE_TIMEOUT_S
+        waiting = {self._name(case): case for case in cases}
+        quiet_since, seen = time.monotonic(), -1
+        while time.monotonic() < deadline:
+            states = self._states()
+            for name, case in list(waiting.items()):
+                found = states.get(name, ())
+                done = self._has_read_all(case) if case.is_sink else found[1:] == ("RUNNING",)
+                if done or "FAILED" in found:
+                    del waiting[name]
+            count = sum(self._wire.ends(self._outputs(cases)).values())
+            if count != seen or waiting:
+                quiet_since, seen = time.monotonic(), count
+            if time.monotonic() - quiet_since >= QUIET_S:
+                return
+            time.sleep(POLL_S)
+
+    def _states(self) -> dict[str, tuple[str, ...]]:
+        shown = self._peer.rest.call("GET", "/connectors?expand=status").body
         return {
-            case.number: _outcome(peer, case)
-            if case in running
-            else Outcome(statuses[case.number][0], why=statuses[case.number][1])
-            for case in cases
+            name: (each["status"]["connector"]["state"], *(task["state"] for task in each["status"]["tasks"]))
+            for name, each in shown.items()
         }
-    finally:
-        for case in running:
-            peer.rest.call("DELETE", f"/connectors/{_name(peer, case)}")
 
+    def _outputs(self, cases: Sequence[Case]) -> list[str]:
+        """The topics that cases write to; transforms make names of their own around those they are given."""
+        sources = [self._name(case) for case in cases if not case.is_sink]
+        found = [name for name in self._wire.topics() if any(own in name for own in sources)]
+        return [*found, *(self._dead(case) for case in cases if case.is_sink)]
 
-def _name(peer: Peer, case: Case) -> str:
-    return f"d{case.number}-{peer.suffix}"
+    def _has_read_all(self, case: Case) -> bool:
+        offsets = [offset for _, offset in self._peer.rest.offsets(self._name(case)) if offset is not None]
+        return sum(offset["kafka_offset"] for offset in offsets) == len(case.records)
 
+    def _outcomes(self, cases: Sequence[Case]) -> dict[int, Outcome]:
+        written = self._wire.read(self._outputs(cases))
+        return {case.number: self._outcome(case, written) for case in cases}
 
-def _topic(peer: Peer, case: Case) -> str:
-    return f"d{case.number}-{peer.suffix}"
+    def _outcome(self, case: Case, written: Mapping[str, list[Any]]) -> Outcome:
+        name = self._name(case)
+        shown = self._peer.rest.call("GET", f"/connectors/{name}/status").body
+        task: Mapping[str, Any] = next(iter(shown["tasks"]), shown["connector"])
+        state, why = task["state"], task.get("trace") or ""
+        if not case.is_sink:
+            mine = [message for topic, messages in written.items() if name in topic for message in messages]
+            return Outcome(201, state, written=self._sources(case, mine), why=why)
+        path = self._file(case)
+        text = ADDRESS.sub(b"[B@", path.read_bytes().replace(name.encode(), b"{x}")) if path.exists() else b""
+        lines = text.split(b"\n")[:-1]
+        lines = [*map(_canonical, lines)] if case.shows_records else lines
+        dead = [self._neutral(case, message, "dead") for message in written.get(self._dead(case), ())]
+        if case.is_wide:
+            lines, dead = sorted(lines), sorted(dead, key=repr)
+        return Outcome(201, state, tuple(lines), dead=tuple(dead), why=why)
 
+    def _sources(self, case: Case, messages: list[Any]) -> tuple[Written, ...]:
+        """Records of a source; where chance chose the partition of those without a key they are ordered otherwise."""
+        chance = sum(case.partitions.values()) > 1
+        placed, free = [], []
+        for message in messages:
+            topic = message.topic().replace(self._name(case), "{x}")
+            if chance and (message.key() is None or ADDRESS.search(message.key())):
+                free.append(self._neutral(case, message, f"{topic}-*"))
+            else:
+                placed.append(self._neutral(case, message, f"{topic}-{message.partition()}"))
+        return (*placed, *sorted(free, key=repr))
 
-def _dead(peer: Peer, case: Case) -> str:
-    return f"dead{case.number}-{peer.suffix}"
-
-
-def _file(peer: Peer, case: Case) -> Path:
-    return peer.directory / f"d{case.number}.txt"
-
-
-def _own(peer: Peer, case: Case) -> dict[str, str]:
-    places = {"{topic}": _topic(peer, case), "{file}": str(_file(peer, case)), "{dead}": _dead(peer, case)}
-    return {key: places.get(value, value) for key, value in case.config.items()}
-
-
-def _prepare(peer: Peer, case: Case) -> None:
-    topic = create_topic(peer.bootstrap, _topic(peer, case), config=KEPT)
-    if case.is_sink:
-        create_topic(peer.bootstrap, _dead(peer, case), config=KEPT)
-        _produce(peer.bootstrap, topic, case)
-    else:
-        _file(peer, case).write_text("".join(f"{line}\n" for line in case.lines))
-
-
-def _produce(bootstrap: str, topic: str, case: Case) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
-    for record in case.records:
-        producer.produce(
-            topic, record.value, record.key, 0, timestamp=record.timestamp_ms, headers=list(record.headers)
+    def _neutral(self, case: Case, message: Any, place: str) -> Written:
+        neutral = _neutral(self._name(case))
+        headers = tuple((name, neutral(value)) for name, value in message.headers() or () if name != STACK_TRACE)
+        stamp = message.timestamp()[1]
+        return Written(
+            place, neutral(message.key()), neutral(message.value()), headers, stamp if stamp < MADE_BEFORE_MS else None
         )
-    assert producer.flush(CREATE_TIMEOUT_S) == 0, "the broker did not acknowledge everything in time"
 
 
-def _wait(peer: Peer, cases: Sequence[Case]) -> None:
-    """Waits until every task has failed or read all, and nothing more comes from sources or as a dead letter."""
-    deadline = time.monotonic() + DONE_TIMEOUT_S
-    waiting = {case.number: case for case in cases}
-    written = [_topic(peer, case) if not case.is_sink else _dead(peer, case) for case in cases]
-    quiet_since, seen = time.monotonic(), -1
-    while time.monotonic() < deadline:
-        for case in list(waiting.values()):
-            states = peer.rest.states(_name(peer, case))
-            done = _has_read_all(peer, case) if case.is_sink else states[1:] == ("RUNNING",)
-            if done or "FAILED" in states:
-                del waiting[case.number]
-        count = sum(end_offsets(peer.bootstrap, topic)[0] for topic in written)
-        if count != seen or waiting:
-            quiet_since, seen = time.monotonic(), count
-        if time.monotonic() - quiet_since >= QUIET_S:
-            return
-        time.sleep(POLL_S)
+def _canonical(line: bytes) -> bytes:
+    """A line of JSON, its objects in one order: maps have none, and of a struct's fields the schema tells it."""
+    return json.dumps(json.loads(line), sort_keys=True).encode()
 
 
-def _has_read_all(peer: Peer, case: Case) -> bool:
-    offsets = [offset for _, offset in peer.rest.offsets(_name(peer, case))]
-    return any(offset is not None and offset["kafka_offset"] == len(case.records) for offset in offsets)
-
-
-def _outcome(peer: Peer, case: Case) -> Outcome:
-    shown = peer.rest.call("GET", f"/connectors/{_name(peer, case)}/status").body
-    task: Mapping[str, Any] = next(iter(shown["tasks"]), shown["connector"])
-    if not case.is_sink:
-        return Outcome(201, task["state"], written=_read(peer, case, _topic(peer, case)), why=task.get("trace") or "")
-    path = _file(peer, case)
-    lines = tuple(path.read_bytes().split(b"\n")[:-1]) if path.exists() else ()
-    return Outcome(201, task["state"], lines, dead=_read(peer, case, _dead(peer, case)), why=task.get("trace") or "")
-
-
-def _read(peer: Peer, case: Case, topic: str) -> tuple[Written, ...]:
-    count = end_offsets(peer.bootstrap, topic)[0]
-    messages = consume(peer.bootstrap, topic, count) if count else []
-    neutral = _neutral(peer, case)
-    return tuple(
-        (
-            neutral(message.key()),
-            neutral(message.value()),
-            tuple((name, neutral(value)) for name, value in message.headers() or () if name != STACK_TRACE),
-        )
-        for message in messages
-    )
-
-
-def _neutral(peer: Peer, case: Case) -> Callable[[bytes | None], bytes | None]:
-    own = _name(peer, case).encode()
-
+def _neutral(own: str) -> Callable[[bytes | None], bytes | None]:
     def neutral(value: bytes | None) -> bytes | None:
-        return value if value is None else value.replace(own, b"{x}")
+        return None if value is None else ADDRESS.sub(b"[B@", value.replace(own.encode(), b"{x}"))
 
     return neutral

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,11 @@ LOGICAL = {
     "org.apache.kafka.connect.data.Decimal": "bytes",
 }
 DAY_MS = 86_400_000
+FIELDS_MAX = 6
+LITERALS = (
+    "1", "-1", "127", "128", "70000", "5000000000", "1.0", "1.5", "1e400", "true", "null", '"quoted"', "[1,2]", '["a"]',
+    '{"a":1}', "[1,[2]]", "2020-01-02", "03:04:05.678Z", "2020-01-02T03:04:05.678Z", "1,000", "NaN", "\\", "{}", "[]",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +41,38 @@ class Shape:
         return tuple(field["field"] for field in self.schema["fields"])
 
 
-def shape(dice: random.Random) -> Shape:
+def shape(dice: random.Random, width: int = FIELDS_MAX) -> Shape:
     """A random struct schema."""
-    return Shape(_struct(dice, depth=0))
+    return Shape(_struct(dice, depth=0, width=width))
 
 
-def schemaless(dice: random.Random, like: Shape) -> bytes:
+def evolved(dice: random.Random, like: Shape) -> Shape:
+    """The same struct with a field more, a field less, or other qualities."""
+    fields = list(like.schema["fields"])
+    if dice.random() < 0.5 and len(fields) > 1:
+        fields.pop(dice.randrange(len(fields)))
+    free = [name for name in NAMES if name not in like.names]
+    if free:
+        fields.append({**_schema(dice, 1), "field": dice.choice(free)})
+    return Shape({**like.schema, "fields": fields, "version": 7, "name": "com.example.Next"})
+
+
+def primitive(dice: random.Random) -> dict[str, Any]:
+    """A schema that is no struct."""
+    made = {"type": "struct"}
+    while made["type"] == "struct":
+        made = _schema(dice, 2)
+    return made
+
+
+def payload(dice: random.Random, like: Shape) -> bytes:
+    """The bare JSON of a value of the shape, where the schema is known beforehand."""
+    return dice.choice(POISON) if dice.random() < SHARE_OF_POISON else _dumped(dice, of_schema(dice, like.schema))
+
+
+def schemaless(dice: random.Random, like: Shape, *, sound: bool = False) -> bytes:
     """JSON without a schema: objects of the shape, some of them irregular, and now and then something else."""
-    roll = dice.random()
+    roll = 1.0 if sound else dice.random()
     if roll < SHARE_OF_POISON:
         return dice.choice(POISON)
     if roll < SHARE_OF_POISON + SHARE_OF_SURPRISES:
@@ -57,7 +87,7 @@ def envelope(dice: random.Random, like: Shape) -> bytes:
     """JSON with its schema; some payloads break it."""
     if dice.random() < SHARE_OF_POISON:
         return dice.choice(POISON)
-    payload = _of_schema(dice, like.schema)
+    payload = of_schema(dice, like.schema)
     if dice.random() < SHARE_OF_SURPRISES:
         name = dice.choice(like.names)
         payload = {**payload, name: _anything(dice, 1)}
@@ -92,19 +122,36 @@ def key(dice: random.Random, is_json: bool) -> bytes:
 
 
 def headers(dice: random.Random) -> tuple[tuple[str, bytes | None], ...]:
-    """Up to three headers, whose names may repeat."""
-    return tuple(
-        (dice.choice(["h1", "h2", "trace"]), None if dice.random() < 0.1 else line(dice).encode())
-        for _ in range(dice.choice([0, 0, 1, 2, 3]))
-    )
+    """Up to three headers, whose names may repeat; most are texts, some any bytes."""
+
+    def value() -> bytes | None:
+        roll = dice.random()
+        if roll < 0.1:
+            return None
+        if roll < 0.2:
+            return dice.randbytes(dice.randint(0, 9))
+        return dice.choice(LITERALS).encode() if roll < 0.4 else line(dice).encode()
+
+    return tuple((dice.choice(["h1", "h2", "trace"]), value()) for _ in range(dice.choice([0, 0, 1, 2, 3])))
 
 
-def _struct(dice: random.Random, depth: int) -> dict[str, Any]:
-    names = dice.sample(NAMES, dice.randint(1, 6 if depth == 0 else 3))
+def typed_headers(dice: random.Random) -> list[tuple[str, Any]]:
+    """Headers of a source's records: texts, for that is what a sidecar can say."""
+    text = {"type": "string", "optional": True}
+    return [
+        (dice.choice(["h1", "h2"]), {"schema": text, "payload": any_text(dice)})
+        for _ in range(dice.choice([0, 0, 0, 1, 2]))
+    ]
+
+
+def _struct(dice: random.Random, depth: int, width: int = 3) -> dict[str, Any]:
+    names = dice.sample(NAMES, dice.randint(1, width))
     made = {"type": "struct", "fields": [{**_schema(dice, depth + 1), "field": name} for name in names]}
     made["optional"] = depth > 0 and dice.random() < 0.5
     if dice.random() < 0.3:
         made |= {"name": "com.example.Thing", "version": dice.randint(1, 3)}
+    if dice.random() < 0.1:
+        made |= {"doc": "What it is.", "parameters": {"unit": "m", "also": "x"}}
     return made
 
 
@@ -119,30 +166,36 @@ def _schema(dice: random.Random, depth: int) -> dict[str, Any]:
     if kind == "array":
         return {"type": "array", "items": _schema(dice, depth + 1), "optional": optional}
     if kind == "map":
-        keys = {"type": "string", "optional": False}
+        keys = {"type": dice.choice(["string"] * 5 + ["int32"]), "optional": False}
         return {"type": "map", "keys": keys, "values": _schema(dice, depth + 1), "optional": optional}
     if kind == "logical":
         name, base = dice.choice(sorted(LOGICAL.items()))
         made: dict[str, Any] = {"type": base, "optional": optional, "name": name, "version": 1}
-        return made | ({"parameters": {"scale": str(dice.randint(0, 4))}} if base == "bytes" else {})
+        made |= {"parameters": {"scale": str(dice.randint(0, 4))}} if base == "bytes" else {}
+        return made | ({"default": of_schema(dice, {**made, "optional": False})} if dice.random() < 0.1 else {})
     made = {"type": kind, "optional": optional}
     if dice.random() < 0.15:
-        made["default"] = _of_schema(dice, {**made, "optional": False})
+        made["default"] = of_schema(dice, {**made, "optional": False})
+    if dice.random() < 0.05:
+        made |= {"name": "com.example.Kind", "version": 2, "doc": "A kind.", "parameters": {"p": "q"}}
     return made
 
 
-def _of_schema(dice: random.Random, schema: dict[str, Any]) -> Any:
+def of_schema(dice: random.Random, schema: Mapping[str, Any]) -> Any:
     """A payload that the schema allows."""
     if schema.get("optional") and dice.random() < 0.15:
         return None
     kind, name = schema["type"], schema.get("name", "")
     if kind == "struct":
-        return {field["field"]: _of_schema(dice, field) for field in schema["fields"]}
+        return {field["field"]: of_schema(dice, field) for field in schema["fields"]}
     if kind == "array":
-        return [_of_schema(dice, schema["items"]) for _ in range(dice.randint(0, 3))]
+        return [of_schema(dice, schema["items"]) for _ in range(dice.randint(0, 3))]
     if kind == "map":
         # One entry: the order of Java's hash maps is not ours to follow.
-        return {dice.choice("kl"): _of_schema(dice, schema["values"]) for _ in range(dice.randint(0, 1))}
+        value = of_schema(dice, schema["values"])
+        if schema["keys"]["type"] != "string":
+            return [[dice.randint(-9, 9), value]] if dice.random() < 0.5 else []
+        return {dice.choice("kl"): value} if dice.random() < 0.5 else {}
     if name.endswith(".Date"):
         return dice.randint(-20_000, 40_000)
     if name.endswith(".Time"):
@@ -164,7 +217,7 @@ def _of_schema(dice: random.Random, schema: dict[str, Any]) -> Any:
 
 def _plain(dice: random.Random, schema: dict[str, Any]) -> Any:
     """Much like it, for JSON without a schema."""
-    return _anything(dice, 1) if dice.random() < 0.05 else _of_schema(dice, schema)
+    return _anything(dice, 1) if dice.random() < 0.05 else of_schema(dice, schema)
 
 
 def _anything(dice: random.Random, depth: int) -> Any:

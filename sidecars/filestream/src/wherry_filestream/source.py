@@ -1,4 +1,4 @@
-"""FileStreamSource: follows a file and sends each line.
+"""FileStreamSource: follows a file and sends each line, with the time at which it was read.
 
 Where Kafka Connect's own is defective this one is not: positions count bytes, a file that was truncated or replaced is
 noticed, and no line is kept back because `batch.size` lines were read.
@@ -7,12 +7,14 @@ noticed, and no line is kept back because `batch.size` lines were read.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from wherry.contract.batch import Constants
 from wherry.contract.errors import ConfigError
 from wherry.sdk import Batch, CaughtUp, Config, Mark, Offsets, Plan, Source, Task, Work, key
 from wherry_filestream.lines import cut
@@ -131,6 +133,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
                 f"{LINE_BYTES_MAX >> 20} MiB; this isn't a file of lines.",
                 key="file",
             )
+        now = Constants(topic=self.config.topic, timestamp_ms=time.time_ns() // 1_000_000)
         for start in range(0, len(found.lines), self._rows_max):
             lines = found.lines.slice(start, self._rows_max)
             done = start + len(lines) == len(found.lines)
@@ -139,7 +142,7 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
                 if done
                 else []
             )
-            yield Batch(pa.RecordBatch.from_arrays([lines], schema=LINES), topic=self.config.topic, marks=marks)
+            yield Batch(pa.RecordBatch.from_arrays([lines], schema=LINES), constants=now, marks=marks)
         return data[found.byte_count :], position + found.byte_count
 
     @property

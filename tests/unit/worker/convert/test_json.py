@@ -17,7 +17,7 @@ from wherry.contract.data import DATE, DECIMAL, TIME, TIMESTAMP
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import field_of
 from wherry.worker.convert import Converted
-from wherry.worker.convert.json import JsonConverter
+from wherry.worker.convert.json import BAD_JSON, JsonConverter
 from wherry.worker.convert.json_read import _fast, _OddRowError, _storage, parse_json
 from wherry.worker.convert.json_rows import connect_value
 
@@ -257,6 +257,21 @@ def test_a_fixed_schema_reads_bare_payloads() -> None:
     converted = read(converter, b"1", b'"x"', b"", None, b"null", b'{"schema":1,"payload":2}')
     assert converted.runs[0].column.to_pylist() == [1, 0, 0, None, 0]
     assert [failure.row for failure in converted.failures] == [4]
+
+
+def test_no_bytes_are_no_struct_of_a_fixed_schema() -> None:
+    schema = '{"type":"struct","fields":[{"type":"int32","optional":true,"field":"a"}]}'
+    converted = read(JsonConverter({"schema.content": schema}, is_key=False), b'{"a":1}', b"", b"nope")
+    assert converted.runs[0].column.to_pylist() == [{"a": 1}]
+    assert [(failure.row, str(failure.error)) for failure in converted.failures] == [
+        (1, "Structs should be encoded as JSON objects, but found MISSING"),
+        (2, BAD_JSON),
+    ]
+
+
+def test_a_decimal_without_bytes_is_no_number() -> None:
+    decimal = {"type": "bytes", "name": DECIMAL, "version": 1, "parameters": {"scale": "2"}}
+    assert failure_of(decimal, '""') == "Zero length BigInteger"
 
 
 def test_a_fixed_schema_that_is_none_is_refused() -> None:

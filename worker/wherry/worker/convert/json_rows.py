@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation, localcontext
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -29,6 +29,8 @@ from wherry.worker.convert import DataError
 RowRules = Callable[[pa.Field, Any], Any]
 
 REQUIRED_NULL: Final = "Invalid null value for required field"
+MISSING: Final = object()
+"""What Jackson reads from no bytes at all: a node of no kind, which isn't null either."""
 _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 (3.11 has both)
 _DECIMAL_DIGITS: Final = 76
@@ -44,6 +46,12 @@ _KINDS: Final = {
     "timestamp": "INT64",
     "list": "ARRAY",
 }
+
+
+class NoDigitsError(DataError):
+    """The bytes of a number that has none."""
+
+    java_class: ClassVar[str] = "java.lang.NumberFormatException"
 
 
 def connect_value(field: pa.Field, value: Any) -> Any:
@@ -283,7 +291,10 @@ def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
             reason="WRONG_KIND",
         )
     if isinstance(value, str):
-        unscaled = int.from_bytes(_unbase64(value), "big", signed=True)
+        data = _unbase64(value)
+        if not data:
+            raise NoDigitsError("Zero length BigInteger", reason="WRONG_KIND")
+        unscaled = int.from_bytes(data, "big", signed=True)
         with localcontext() as context:
             context.prec = _DECIMAL_DIGITS
             return _scaled(Decimal(unscaled).scaleb(-data_type.scale), data_type)
@@ -308,6 +319,8 @@ def _unbase64(value: str) -> bytes:
 
 def _node(value: Any) -> str:
     """Jackson's name of a node's kind."""
+    if value is MISSING:
+        return "MISSING"
     if value is None:
         return "NULL"
     if isinstance(value, bool):

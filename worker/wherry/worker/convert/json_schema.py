@@ -22,7 +22,7 @@ from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_native import read_objects
 from wherry.worker.convert.json_read import loads, parse_json
-from wherry.worker.convert.json_rows import connect_value
+from wherry.worker.convert.json_rows import MISSING, connect_value
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
 
 # Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
@@ -249,11 +249,19 @@ def _fixed(field: pa.Field, column: pa.Array) -> Converted:
         texts = column.cast(pa.string())
     except pa.ArrowInvalid:
         texts = pa.array([_text_of(data, damaged="\0") for data in column.to_pylist()], pa.string())
-    # Empty bytes are Jackson's missing node, which reads as 0 or false.
     empty = pc.equal(pc.binary_length(texts), 0)
-    if pc.any(empty).as_py():
-        texts = pc.if_else(empty, pa.scalar("{}", pa.string()), texts)
-    return parse_json(texts, field, connect_value)
+    if not pc.any(empty).as_py():
+        return parse_json(texts, field, connect_value)
+    # Empty bytes are Jackson's missing node, which reads as 0 or false, and is no struct.
+    try:
+        connect_value(field, MISSING)
+    except DataError as refused:
+        converted = parse_json(pc.if_else(empty, pa.scalar("\0", pa.string()), texts), field, connect_value)
+        failures = tuple(
+            Failure(failure.row, refused) if empty[failure.row].as_py() else failure for failure in converted.failures
+        )
+        return Converted(converted.runs, failures)
+    return parse_json(pc.if_else(empty, pa.scalar("{}", pa.string()), texts), field, connect_value)
 
 
 def merged_runs(runs: Sequence[tuple[pa.Field | None, pa.Array]]) -> tuple[Run, ...]:

@@ -84,15 +84,17 @@ class DateFormat:
                 place += len(part.text)
                 continue
             abuts = number + 1 < len(self._parts) and bool(self._parts[number + 1].letter)
+            # A number right before another has so many signs, of which blanks before it are some.
+            limit = place + part.count if abuts else len(text)
             while place < len(text) and text[place] in " \t":
                 place += 1
-            end = self._parse_field(part, text, place, abuts, found)
+            end = self._parse_field(part, text, place, limit, found)
             if end is None:
                 return None
             place = end
         return found.moment_ms()
 
-    def _parse_field(self, part: _Part, text: str, place: int, abuts: bool, found: _Fields) -> int | None:
+    def _parse_field(self, part: _Part, text: str, place: int, limit: int, found: _Fields) -> int | None:
         letter, count = part.letter, part.count
         if letter in "zZX":
             return _parse_zone(part, text, place, found)
@@ -103,7 +105,6 @@ class DateFormat:
                 return None
             found.put(letter, named[1])
             return place + named[0]
-        limit = place + count if abuts else len(text)
         match = _NUMBER.match(text, place, limit) if limit <= len(text) else None
         if match is None:
             return None

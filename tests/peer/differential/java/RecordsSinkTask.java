@@ -1,0 +1,82 @@
+package wherry.peer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Collection;
+import java.util.Map;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.header.Header;
+import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.sink.SinkRecord;
+import org.apache.kafka.connect.sink.SinkTask;
+
+/** Appends the records of a call at once. */
+public class RecordsSinkTask extends SinkTask {
+    private final ObjectMapper mapper = new ObjectMapper();
+    private final JsonConverter writer = new JsonConverter();
+    private Path file;
+
+    @Override
+    public String version() {
+        return "1";
+    }
+
+    @Override
+    public void start(Map<String, String> settings) {
+        file = Path.of(settings.get("file"));
+        writer.configure(Map.of("schemas.enable", "true"), false);
+    }
+
+    @Override
+    public void put(Collection<SinkRecord> records) {
+        StringBuilder text = new StringBuilder();
+        try {
+            for (SinkRecord record : records) {
+                text.append(mapper.writeValueAsString(shown(record))).append('\n');
+            }
+            byte[] bytes = text.toString().getBytes(StandardCharsets.UTF_8);
+            Files.write(file, bytes, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        } catch (IOException error) {
+            throw new ConnectException(error);
+        }
+    }
+
+    private ObjectNode shown(SinkRecord record) throws IOException {
+        ObjectNode node = mapper.createObjectNode();
+        node.put("topic", record.topic());
+        node.put("partition", record.kafkaPartition());
+        node.put("offset", record.kafkaOffset());
+        node.put("timestamp", record.timestamp());
+        node.set("key", typed(record.keySchema(), record.key()));
+        node.set("value", typed(record.valueSchema(), record.value()));
+        ArrayNode headers = node.putArray("headers");
+        for (Header header : record.headers()) {
+            headers.add(header.key());
+        }
+        return node;
+    }
+
+    private JsonNode typed(Schema schema, Object value) throws IOException {
+        if (value == null) {
+            return mapper.nullNode(); // Wherry has its nulls in columns, which have a schema in any case
+        }
+        try {
+            byte[] bytes = writer.fromConnectData("", schema, value);
+            return bytes == null ? mapper.nullNode() : mapper.readTree(bytes);
+        } catch (RuntimeException error) {
+            return mapper.createObjectNode().put("unwritable", true);
+        }
+    }
+
+    @Override
+    public void stop() {
+    }
+}
