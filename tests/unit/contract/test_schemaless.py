@@ -52,3 +52,21 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 )
 def test_everything_else_reads_as_it_was_written(value: object) -> None:
     assert loads(orjson.dumps(value).decode()) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [('{"a":1}{}', {"a": 1}), ("007", 7), ("[1] x", [1]), ('"a"b', "a"), (" 1 2", 1)]
+)
+def test_what_follows_is_ignored_as_where_the_text_was_read(text: str, value: object) -> None:
+    assert loads(text) == value
+
+
+@pytest.mark.parametrize("text", ["nulll", "truely", "[1}", "1,2", "1e99999999999999999999x"])
+def test_a_word_or_number_that_goes_on_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        loads(text)
+
+
+def test_half_a_pair_of_surrogates_is_a_question_mark_unless_it_is_to_be_kept() -> None:
+    assert loads('{"a":"x\\ud800"}') == {"a": "x?"}
+    assert loads('"x\\ud800"', keep_halves=True) == "x\ud800"

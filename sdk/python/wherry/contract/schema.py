@@ -256,7 +256,10 @@ def _decimal_type(schema: Mapping[str, Any]) -> pa.DataType:
         raise DataError("Invalid Decimal schema: scale parameter not found.", reason="BAD_SCHEMA") from None
     digits = str(parameters.get(PRECISION, ""))
     try:
-        if digits.isdecimal() and DECIMAL_PRECISION < int(digits) <= DECIMAL_PRECISION_MAX:
+        wide = digits.isdecimal() and DECIMAL_PRECISION < int(digits) <= DECIMAL_PRECISION_MAX
+        if abs(scale) > DECIMAL_PRECISION_MAX:
+            raise ValueError
+        if wide or abs(scale) > DECIMAL_PRECISION:
             return pa.decimal256(DECIMAL_PRECISION_MAX, scale)
         return pa.decimal128(DECIMAL_PRECISION, scale)
     except (ValueError, OverflowError, pa.ArrowInvalid):

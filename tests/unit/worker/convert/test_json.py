@@ -271,7 +271,7 @@ def test_no_bytes_are_no_struct_of_a_fixed_schema() -> None:
 
 def test_a_decimal_without_bytes_is_no_number() -> None:
     decimal = {"type": "bytes", "name": DECIMAL, "version": 1, "parameters": {"scale": "2"}}
-    assert failure_of(decimal, '""') == "Zero length BigInteger"
+    assert failure_of(decimal, '""') == "Invalid bytes for Decimal field"
 
 
 def test_a_fixed_schema_that_is_none_is_refused() -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from wherry.contract.schemaless import parse as loads
 from wherry.worker.convert.json_native import all_objects, read_objects
-from wherry.worker.convert.json_read import loads
 from wherry.worker.convert.json_rows import connect_value, strict_value
 
 pytestmark = pytest.mark.usefixtures("helper")

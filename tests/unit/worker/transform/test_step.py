@@ -212,4 +212,4 @@ def test_texts_with_half_a_pair_of_surrogates_and_long_numbers_come_out_as_json(
     raw = batch(loose('{"\\ud800":"\\udc00","n":18446744073709551617,"x":1e400,"y":-0.0}'))
     chain = step(transforms="a", transforms__a__type=f"{P}HoistField$Value", transforms__a__field="f")
     ((after, _),) = chain.apply(raw, raw).pieces
-    assert after.value.storage.to_pylist() == ['{"f":{"\\ud800":"\\udc00","n":1,"x":"Infinity","y":0.0}}']
+    assert after.value.storage.to_pylist() == ['{"f":{"\\uD800":"\\uDC00","n":1,"x":"Infinity","y":0.0}}']

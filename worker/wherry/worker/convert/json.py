@@ -6,6 +6,7 @@ Only when a bad record can be told apart (a dead letter queue, or tolerance) is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -13,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.errors import ConfigError
 from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_read import check_json
 from wherry.worker.convert.json_schema import EnvelopeReader, EnvelopeWriter
 from wherry.worker.convert.json_write import WriteOptions, write_json
 
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _NULL_TEXT: Final = b"null"
 
 
@@ -30,13 +33,14 @@ class JsonConverter:
     def __init__(self, config: Mapping[str, str], *, is_key: bool, check_json: bool = False) -> None:
         self._check = check_json
         self._schemas = _boolean(config, "schemas.enable", default=True)
+        _integer(config, "schemas.cache.size")
         self._options = WriteOptions(
-            numeric_decimals=config.get("decimal.format", "BASE64").strip().upper() == "NUMERIC",
+            numeric_decimals=_decimal_format(config) == "NUMERIC",
             replace_null_with_default=_boolean(config, "replace.null.with.default", default=True),
         )
         content = config.get("schema.content", "")
         self._reader = EnvelopeReader(content, self._options) if self._schemas else None
-        self._writer = EnvelopeWriter(self._options, bare=bool(content.strip())) if self._schemas else None
+        self._writer = EnvelopeWriter(self._options) if self._schemas else None
 
     @property
     def uses_schemas(self) -> bool:
@@ -90,5 +94,24 @@ class JsonConverter:
 
 
 def _boolean(config: Mapping[str, str], key: str, *, default: bool) -> bool:
-    text = config.get(key)
-    return default if text is None else text.strip().lower() == "true"
+    text = config.get(key, str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        raise _invalid(config, key, "Expected value to be either true or false")
+    return text == "true"
+
+
+def _integer(config: Mapping[str, str], key: str) -> None:
+    """Checks a number that nothing depends on here: what schemas are kept is limited anyway."""
+    if _INTEGER.fullmatch(config.get(key, "0").strip()) is None:
+        raise _invalid(config, key, "Not a number of type INT")
+
+
+def _decimal_format(config: Mapping[str, str]) -> str:
+    text = config.get("decimal.format", "BASE64").upper()
+    if text not in {"BASE64", "NUMERIC"}:
+        raise _invalid(config, "decimal.format", "String must be one of (case insensitive): NUMERIC, BASE64")
+    return text
+
+
+def _invalid(config: Mapping[str, str], key: str, why: str) -> ConfigError:
+    return ConfigError(f"Invalid value {config[key]} for configuration {key}: {why}", key=key)

@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from wherry.contract.schemaless import BAD_JSON
+from wherry.contract.schema import DEFAULT
+from wherry.contract.schemaless import BAD_JSON, SPACE, parse, refuse
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_native import all_objects, read_objects
-from wherry.worker.convert.json_rows import RowRules, strict_value
+from wherry.worker.convert.json_rows import MISSING, RowRules, strict_value
 
 _OPEN: Final = pa.scalar('{"v":', pa.string())
 _CLOSE: Final = pa.scalar("}\n", pa.string())
@@ -41,8 +42,6 @@ BLOCK_SLACK: Final = 64
 # Odd rows of a column that are gone around one by one; with more of them, halves are tried.
 HINTS_MAX: Final = 64
 _ROW_TOLD: Final = re.compile(r" in row (\d+)$")
-_STRING_OR_ZEROS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.eE+\-])(-?)0+(?=\d)', re.DOTALL)
-_SPACE: Final = " \t\r\n"
 # Read as declared by pyarrow, with nothing left to decide.
 _EXACT_TYPES: Final = frozenset({
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(),
@@ -61,7 +60,14 @@ def check_json(texts: pa.Array) -> bool:
         return False
 
 
-def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value, *, whole: bool = False) -> Converted:
+def parse_json(
+    texts: pa.Array,
+    field: pa.Field,
+    rules: RowRules = strict_value,
+    *,
+    whole: bool = False,
+    empty_is_missing: bool = False,
+) -> Converted:
     """Parses JSON texts into the type of a field.
 
     Args:
@@ -69,6 +75,7 @@ def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value,
         field: Type and nullability wanted.
         rules: How one parsed value becomes a value of the field; raises DataError when it can't.
         whole: Whether nothing may follow a value; otherwise it is ignored, as in Kafka Connect.
+        empty_is_missing: Whether an empty text is `MISSING` to the rules; otherwise it is no JSON.
 
     Returns:
         One run, and the rows that failed.
@@ -76,28 +83,9 @@ def parse_json(texts: pa.Array, field: pa.Field, rules: RowRules = strict_value,
     storage = _storage(field.type)
     arrays: list[pa.Array] = []
     failures: list[Failure] = []
-    _Parsing(field, storage, rules, whole, arrays, failures).parse(texts, 0)
+    _Parsing(field, storage, rules, whole, empty_is_missing, arrays, failures).parse(texts, 0)
     column = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays or [pa.array([], field.type)])
     return Converted((Run(field, column),), tuple(failures))
-
-
-def loads(text: str, *, whole: bool = False) -> Any:
-    """Parses one JSON value as leniently as Kafka Connect: what follows it is ignored, leading zeros are taken.
-
-    Args:
-        text: The text.
-        whole: Whether nothing but blanks may follow the value.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
-    try:
-        return _decode(text, whole)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except ValueError:
-        bare = _STRING_OR_ZEROS.sub(lambda match: match[0] if match[0][0] == '"' else match[1] or "", text)
-        return _decode(bare, whole)
 
 
 def read_exact(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
@@ -121,37 +109,26 @@ def normal_text(data: bytes) -> str | None:
     Raises:
         ValueError: It is no JSON.
     """
-    text = data.decode(_encoding_of(data))
-    if not text:
+    text = decoded(data)
+    if not data:
         return None
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=refuse)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError:
-        value = loads(text)
+        value = parse(text)
         return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return None if text.strip(_SPACE) == _NULL else text
+    return None if text.strip(SPACE) == _NULL else text
 
 
-def _decode(text: str, whole: bool) -> Any:
-    text = text.lstrip(_SPACE)
-    value, end = _DECODER.raw_decode(text)
-    if end < len(text) and text[end] not in _SPACE:
-        # A number must be set off from what follows; this is also how leading zeros show (0 in front of 07).
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if whole or number:
-            raise ValueError("more follows")
-    elif whole and text[end:].strip(_SPACE):
-        raise ValueError("more follows")
-    return value
+def decoded(data: bytes) -> str:
+    """Returns the text of bytes that hold JSON; UTF-16 and UTF-32 are told as Jackson tells them.
 
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+    Raises:
+        ValueError: They are no text.
+    """
+    return data.decode(_encoding_of(data))
 
 
 def _encoding_of(data: bytes) -> str:
@@ -175,6 +152,7 @@ class _Parsing:
     storage: pa.DataType | None
     rules: RowRules
     whole: bool
+    empty_is_missing: bool
     arrays: list[pa.Array]
     failures: list[Failure]
     hints_left: int = HINTS_MAX
@@ -219,8 +197,10 @@ class _Parsing:
         self.arrays.append(pa.array(values, self.field.type))
 
     def _value(self, text: str) -> Any:
+        if self.empty_is_missing and not text:
+            return MISSING
         try:
-            return loads(text, whole=self.whole)
+            return parse(text, whole=self.whole, exact=True)
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
 
@@ -238,7 +218,7 @@ def _fast(texts: pa.Array, field: pa.Field, storage: pa.DataType) -> pa.Array | 
     column = _objects(texts, storage) if pa.types.is_struct(storage) else _values(texts, storage)
     if column is None or not _sound(field, column):
         return None
-    if column.null_count > texts.null_count and not field.nullable:
+    if column.null_count > texts.null_count and _null_matters(field):
         return None
     return _dressed(field.type, column)
 
@@ -265,7 +245,7 @@ def _read_objects(texts: pa.Array, schema: pa.Schema) -> pa.Table | None:
     filled = pc.fill_null(texts, "{}") if texts.null_count else texts
     # A text that starts an object gives at least one row, or an error; so as many rows as texts is one for each.
     if not pc.all(pc.starts_with(filled, "{")).as_py():
-        filled = pc.utf8_ltrim(filled, _SPACE)
+        filled = pc.utf8_ltrim(filled, SPACE)
         if not pc.all(pc.starts_with(filled, "{")).as_py():
             return None
     return _read(pc.binary_join_element_wise(filled, _EMPTY, _LINE_END), schema, "ignore")
@@ -330,7 +310,8 @@ def _storage(data_type: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(data_type):
         children = [(child.name, _storage(child.type)) for child in data_type]
         names = [name for name, _ in children]
-        if any(child is None for _, child in children) or len(set(names)) != len(names):
+        # Arrow makes no rows of a struct without fields from its (no) columns.
+        if not children or any(child is None for _, child in children) or len(set(names)) != len(names):
             return None
         return pa.struct([pa.field(name, child) for name, child in children])
     if pa.types.is_list(data_type):
@@ -347,18 +328,23 @@ def _sound(field: pa.Field, column: pa.Array) -> bool:
             values = column.field(index)
             if values.null_count:
                 inherited = column.null_count and pc.sum(pc.and_(values.is_null(), column.is_valid())).as_py() == 0
-                must_not = not child.nullable or bool(child.metadata and b"connect.default" in child.metadata)
-                if must_not and not inherited:
+                if _null_matters(child) and not inherited:
                     return False
             if not _sound(child, values):
                 return False
     elif pa.types.is_list(data_type):
         items = column.flatten()
-        return not (items.null_count and not data_type.value_field.nullable) and _sound(data_type.value_field, items)
+        if items.null_count and _null_matters(data_type.value_field):
+            return False
+        return _sound(data_type.value_field, items)
     elif data_type == pa.time32("ms"):
         bounds = pc.min_max(column).as_py()
         return bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] < _DAY_MS)
     return True
+
+
+def _null_matters(field: pa.Field) -> bool:
+    return not field.nullable or bool(field.metadata and DEFAULT in field.metadata)
 
 
 def _dressed(data_type: pa.DataType, column: pa.Array) -> pa.Array:

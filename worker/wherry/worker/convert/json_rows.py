@@ -11,29 +11,40 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import functools
 import json
 import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation, localcontext
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DATE, TIME, TIMESTAMP
 from wherry.contract.schema import default_of
+from wherry.contract.schemaless import valid_text
 from wherry.worker.convert import DataError
 
+# What Jackson finds where nothing is: 0, false and an empty list to those that ask for one.
+MISSING: Final = object()
 # Converts a parsed value into one that Arrow takes for the field.
 RowRules = Callable[[pa.Field, Any], Any]
 
 REQUIRED_NULL: Final = "Invalid null value for required field"
-MISSING: Final = object()
-"""What Jackson reads from no bytes at all: a node of no kind, which isn't null either."""
 _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 (3.11 has both)
-_DECIMAL_DIGITS: Final = 76
+# More than any decimal has, so that what doesn't fit is told and not rounded.
+_DECIMAL_DIGITS: Final = 160
+_BAD_DECIMAL: Final = "Invalid bytes for Decimal field"
+_BLANKS: Final = re.compile(r"[\x00-\x20]")
+_BASE64_GROUP: Final = re.compile(r"[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
+_BASE64: Final = re.compile(rf"(?:[\x00-\x20]*(?:{_BASE64_GROUP.pattern}))*[\x00-\x20]*")
+_NUMERIC: Final = (int, float, Decimal, str)
+_INT32: Final = 1 << 31
+_INT64_DIGITS: Final = 20
+_WHOLE_DIGITS_MAX: Final = 4_300
 _KINDS: Final = {
     "double": "FLOAT64",
     "float": "FLOAT32",
@@ -48,21 +59,20 @@ _KINDS: Final = {
 }
 
 
-class NoDigitsError(DataError):
-    """The bytes of a number that has none."""
-
-    java_class: ClassVar[str] = "java.lang.NumberFormatException"
-
-
-def connect_value(field: pa.Field, value: Any) -> Any:
+def connect_value(field: pa.Field, value: Any, *, defaults: bool = True) -> Any:
     """Converts a payload by Kafka Connect's rules.
+
+    Args:
+        field: What it becomes a value of.
+        value: The payload; numbers may be `Decimal`, so that none of their digits is lost.
+        defaults: Whether a null becomes the default, where there is one.
 
     Raises:
         DataError: Kafka Connect would fail too.
     """
     if value is None:
         has_default, default = default_of(field)
-        if has_default and default is not None:
+        if defaults and has_default and default is not None:
             return connect_value(field.with_metadata(None), default)
         if field.nullable:
             return None
@@ -77,23 +87,28 @@ def connect_value(field: pa.Field, value: Any) -> Any:
     if pa.types.is_floating(data_type):
         return _floating(value)
     if pa.types.is_string(data_type):
-        return _valid_text(value) if isinstance(value, str) else None
+        return valid_text(value) if isinstance(value, str) else None
     if pa.types.is_struct(data_type):
         if not isinstance(value, dict):
             raise DataError(f"Structs should be encoded as JSON objects, but found {_node(value)}", reason="WRONG_KIND")
-        return {child.name: _member(child, value.get(child.name)) for child in data_type}
+        return {child.name: _member(child, value.get(child.name), defaults) for child in data_type}
     if pa.types.is_list(data_type):
         # Whatever Jackson can walk over: the members of an object too, and nothing in any other value.
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return [connect_value(data_type.value_field, item) for item in items]
+        return [connect_value(data_type.value_field, item, defaults=defaults) for item in items]
     if pa.types.is_map(data_type):
-        return _map(data_type, value, connect_value)
+        return _map(data_type, value, functools.partial(connect_value, defaults=defaults))
     return _logical(data_type, value)
 
 
-def _member(field: pa.Field, value: Any) -> Any:
+def keep_null(field: pa.Field, value: Any) -> Any:
+    """Converts a payload as `connect_value`, but leaves a null a null."""
+    return connect_value(field, value, defaults=False)
+
+
+def _member(field: pa.Field, value: Any, defaults: bool) -> Any:
     """A value of a wrong kind may have become null; in a struct that is noticed."""
-    converted = connect_value(field, value)
+    converted = connect_value(field, value, defaults=defaults)
     _require(field, converted, field.name, "field")
     return converted
 
@@ -128,17 +143,17 @@ def strict_value(field: pa.Field, value: Any) -> Any:
         raise _unfit(field, value, "a value is required")
     data_type = field.type
     if data_type == JSON_TYPE:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return _json(value)
     if pa.types.is_boolean(data_type) and isinstance(value, bool):
         return value
     if pa.types.is_integer(data_type):
         return _strict_integer(field, value)
-    if pa.types.is_floating(data_type) and isinstance(value, int | float) and not isinstance(value, bool):
+    if pa.types.is_floating(data_type) and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return float(value)
     if pa.types.is_string(data_type):
         if isinstance(value, str):
-            return _valid_text(value)
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            return valid_text(value)
+        return _json(value)
     if pa.types.is_struct(data_type) and isinstance(value, dict):
         return {child.name: strict_value(child, value.get(child.name)) for child in data_type}
     if pa.types.is_list(data_type) and isinstance(value, list):
@@ -149,8 +164,10 @@ def strict_value(field: pa.Field, value: Any) -> Any:
 
 
 def _strict_integer(field: pa.Field, value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
+    if isinstance(value, float | Decimal):
+        wide = Decimal(value)
+        if wide.is_finite() and wide.adjusted() < _INT64_DIGITS and wide == wide.to_integral_value():
+            value = int(wide)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _unfit(field, value, "a whole number is needed")
     if not -(1 << (field.type.bit_width - 1)) <= value < 1 << (field.type.bit_width - 1):
@@ -162,7 +179,7 @@ def _strict_scalar(field: pa.Field, value: Any) -> Any:
     """Decimals, bytes and temporal types: numbers as Connect encodes them, or text."""
     data_type = field.type
     try:
-        if pa.types.is_decimal(data_type) and isinstance(value, int | float | str) and not isinstance(value, bool):
+        if pa.types.is_decimal(data_type) and isinstance(value, _NUMERIC) and not isinstance(value, bool):
             return _scaled(Decimal(str(value)), data_type)
         if pa.types.is_binary(data_type) and isinstance(value, str):
             return base64.b64decode(value, validate=True)
@@ -192,8 +209,21 @@ def _instant(text: str) -> datetime.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=_EPOCH.tzinfo)
 
 
+def _json(value: Any) -> str:
+    """A part of a JSON text as JSON again."""
+    return json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(_plain, value)]
+    return float(value) if isinstance(value, Decimal) else value
+
+
 def _unfit(field: pa.Field, value: Any, why: str) -> DataError:
-    shown = json.dumps(value, ensure_ascii=False, default=str)
+    shown = json.dumps(_plain(value), ensure_ascii=False, default=str)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
     return DataError(
         f"Field {field.name} is of type {field.type} and got {shown}: {why}.",
@@ -206,7 +236,10 @@ def _whole(value: Any) -> int:
     """The integer Java reads: fractions are cut, any other kind is 0."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return 0
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return 0
+    if isinstance(value, Decimal) and value.adjusted() > _WHOLE_DIGITS_MAX:
+        # A multiple of 2**64, unless somebody has written out more digits than any reader takes.
         return 0
     return int(value)
 
@@ -226,15 +259,6 @@ def _floating(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _valid_text(value: str) -> str:
-    """A lone surrogate can't be written as UTF-8; Java writes a question mark for it."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "replace").decode()
-    return value
-
-
 def _map(data_type: pa.DataType, value: Any, rules: RowRules) -> list[tuple[Any, Any]]:
     if pa.types.is_string(data_type.key_type):
         if not isinstance(value, dict):
@@ -245,17 +269,19 @@ def _map(data_type: pa.DataType, value: Any, rules: RowRules) -> list[tuple[Any,
         return [(key, rules(data_type.item_field, item)) for key, item in value.items()]
     if not isinstance(value, list):
         raise DataError(
-            f"Maps with non-string fields should be encoded as JSON arrays of tuples, but found {_node(value)}",
+            f"Maps with non-string fields should be encoded as JSON array of tuples, but found {_node(value)}",
             reason="WRONG_KIND",
         )
-    pairs = []
+    pairs: dict[str, tuple[Any, Any]] = {}
     for entry in value:
-        if not isinstance(entry, list) or len(entry) != 2:
-            raise DataError(
-                f"Found invalid map entry, expected length 2 but found length :{entry}", reason="WRONG_KIND"
-            )
-        pairs.append((rules(data_type.key_field, entry[0]), rules(data_type.item_field, entry[1])))
-    return pairs
+        if not isinstance(entry, list):
+            raise DataError(f"Found invalid map entry instead of array tuple: {_node(entry)}", reason="WRONG_KIND")
+        if len(entry) != 2:
+            raise DataError(f"Found invalid map entry, expected length 2 but found :{len(entry)}", reason="WRONG_KIND")
+        key = rules(data_type.key_field, entry[0])
+        # Of equal keys the last counts, as with names.
+        pairs[repr(key)] = (key, rules(data_type.item_field, entry[1]))
+    return list(pairs.values())
 
 
 def _logical(data_type: pa.DataType, value: Any) -> Any:
@@ -264,10 +290,9 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
     if pa.types.is_binary(data_type):
         if not isinstance(value, str):
             return None  # Jackson's binaryValue of a node that isn't text
-        return _unbase64(value)
+        return _unbase64(value, "Invalid bytes field")
     name = DATE if pa.types.is_date(data_type) else TIME if pa.types.is_time(data_type) else TIMESTAMP
-    limits = {DATE: 1 << 31, TIME: 1 << 31, TIMESTAMP: 1 << 63}
-    if not isinstance(value, int) or isinstance(value, bool) or not -limits[name] <= value < limits[name]:
+    if not isinstance(value, int) or isinstance(value, bool) or (name != TIMESTAMP and not -_INT32 <= value < _INT32):
         short, kind = name.rpartition(".")[2], "integral" if name == TIMESTAMP else "integer"
         raise DataError(
             f"Invalid type for {short}, underlying representation should be {kind} but was {_node(value)}",
@@ -281,19 +306,19 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
                 "Time values must use number of milliseconds greater than 0 and less than 86400000", reason="WRONG_KIND"
             )
         return pa.scalar(value, pa.int32()).cast(data_type)
-    return pa.scalar(value, pa.int64()).cast(data_type)
+    return pa.scalar(_wrapped(value, 64), pa.int64()).cast(data_type)
 
 
 def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise DataError(
-            f"Invalid type for Decimal, underlying representation should be numeric or binary but was {_node(value)}",
+            f"Invalid type for Decimal, underlying representation should be numeric or bytes but was {_node(value)}",
             reason="WRONG_KIND",
         )
     if isinstance(value, str):
-        data = _unbase64(value)
+        data = _unbase64(value, _BAD_DECIMAL)
         if not data:
-            raise NoDigitsError("Zero length BigInteger", reason="WRONG_KIND")
+            raise DataError(_BAD_DECIMAL, reason="WRONG_KIND")
         unscaled = int.from_bytes(data, "big", signed=True)
         with localcontext() as context:
             context.prec = _DECIMAL_DIGITS
@@ -304,17 +329,29 @@ def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
 def _scaled(value: Decimal, data_type: pa.DataType) -> Decimal:
     with localcontext() as context:
         context.prec = _DECIMAL_DIGITS
-        scaled = value.quantize(Decimal(1).scaleb(-data_type.scale))
-    if len(scaled.as_tuple().digits) > data_type.precision:
+        try:
+            scaled = value.quantize(Decimal(1).scaleb(-data_type.scale))
+        except InvalidOperation:
+            scaled = None
+    if scaled is None or len(scaled.as_tuple().digits) > data_type.precision:
         raise DataError(f"{value} has more than {data_type.precision} digits.", reason="OUT_OF_RANGE")
+    if scaled != value:
+        # Kafka Connect hands it on with a scale that its schema doesn't have; here it would lose digits.
+        raise DataError(f"{value} has more than {data_type.scale} digits after the point.", reason="OUT_OF_RANGE")
     return scaled
 
 
-def _unbase64(value: str) -> bytes:
+def _unbase64(value: str, problem: str) -> bytes:
+    """Decodes as Jackson does: blanks may stand between groups of four characters."""
     try:
-        return base64.b64decode(value, validate=True)
+        if len(value) % 4 == 0:
+            return base64.b64decode(value, validate=True)
+        groups = _BASE64_GROUP.findall(value)
+        if "".join(groups) == _BLANKS.sub("", value) and _BASE64.fullmatch(value):
+            return b"".join(map(base64.b64decode, groups))
     except (binascii.Error, ValueError):
-        raise DataError("Invalid bytes field", reason="WRONG_KIND") from None
+        pass
+    raise DataError(problem, reason="WRONG_KIND")
 
 
 def _node(value: Any) -> str:

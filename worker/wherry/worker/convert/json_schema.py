@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
 from wherry.contract.schema import field_of, schema_of
-from wherry.contract.schemaless import BAD_JSON
+from wherry.contract.schemaless import BAD_JSON, EXACT_DECODER, loads, parse
 from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert.json_forms import regular
 from wherry.worker.convert.json_native import read_objects
-from wherry.worker.convert.json_read import loads, parse_json
-from wherry.worker.convert.json_rows import MISSING, connect_value
+from wherry.worker.convert.json_read import decoded, parse_json
+from wherry.worker.convert.json_rows import RowRules, connect_value, keep_null
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
 
 # Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
@@ -51,14 +52,15 @@ class EnvelopeReader:
     """Reads envelopes, or with `schema.content` bare payloads of one fixed schema."""
 
     def __init__(self, content: str, options: WriteOptions) -> None:
-        self._fixed = self._fixed_field(content) if content.strip() else None
+        self._fixed = self._fixed_field(content)
+        self._rules = connect_value if options.replace_null_with_default else keep_null
         self._by_prefix: dict[bytes, pa.Field] = {}
         self._by_schema: dict[str, pa.Field] = {}
 
     def read(self, column: pa.Array) -> Converted:
         """Converts a column of envelopes; null stays null and belongs to the run it stands in."""
         if self._fixed is not None:
-            return _fixed(self._fixed, column)
+            return _fixed(self._fixed, column, self._rules)
         reading = _Reading(column)
         start, rows = 0, len(column)
         while start < rows:
@@ -103,7 +105,7 @@ class EnvelopeReader:
         except pa.ArrowInvalid:
             # A row that is no UTF-8 becomes text that is no JSON.
             texts = pa.array([_text_of(payload) for payload in payloads.to_pylist()], pa.string())
-        return parse_json(texts, field, connect_value, whole=True)
+        return parse_json(texts, field, self._rules, whole=True)
 
     def _one(self, reading: _Reading, row: int) -> None:
         """Converts one row by itself."""
@@ -114,7 +116,7 @@ class EnvelopeReader:
                 array = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([text], pa.string()))
                 reading.runs.append((_SCHEMALESS, array))
             else:
-                reading.runs.append((field, pa.array([connect_value(field, value)], field.type)))
+                reading.runs.append((field, pa.array([self._rules(field, value)], field.type)))
         except DataError as error:
             reading.failed[row] = error
 
@@ -122,19 +124,21 @@ class EnvelopeReader:
         if data is None:
             return None, None
         try:
-            envelope = loads(data.decode("utf-8-sig")) if data else None
+            envelope = parse(decoded(data), exact=True) if data else None
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
         if not isinstance(envelope, dict) or set(envelope) != {"schema", "payload"}:
             raise DataError(NOT_AN_ENVELOPE, reason="BAD_ENVELOPE")
         schema = envelope["schema"]
-        return (None if schema is None else self._field(schema)), envelope["payload"]
+        if schema is None:
+            return None, loads(decoded(data))["payload"]
+        return self._field(schema), envelope["payload"]
 
     def _field(self, schema: Any) -> pa.Field:
-        key = json.dumps(schema)
+        key = json.dumps(schema, default=repr)
         field = self._by_schema.get(key)
         if field is None:
-            field = field_of(schema)
+            field = field_of(regular(schema))
             if len(self._by_schema) >= SCHEMAS_KNOWN_MAX:
                 self._by_schema.clear()
             self._by_schema[key] = field
@@ -151,7 +155,7 @@ class EnvelopeReader:
             return None
         try:
             text = data.decode()
-            schema, end = json.JSONDecoder().raw_decode(text, len(_HEAD))
+            schema, end = EXACT_DECODER.raw_decode(text, len(_HEAD))
         except (ValueError, RecursionError):
             return None
         if schema is None or not text.startswith(_MIDDLE, end):
@@ -167,21 +171,24 @@ class EnvelopeReader:
         return prefix
 
     @staticmethod
-    def _fixed_field(content: str) -> pa.Field:
+    def _fixed_field(content: str) -> pa.Field | None:
         from wherry.contract.errors import ConfigError
 
+        if not content.strip():
+            return None
         try:
-            return field_of(json.loads(content))
+            schema = parse(content, exact=True)
+            return None if schema is None else field_of(regular(schema))
         except (ValueError, DataError) as error:
-            raise ConfigError(f"schema.content is no schema: {error}", key="schema.content") from None
+            why = str(error) if isinstance(error, DataError) else f"it is no JSON: {error}"
+            raise ConfigError(f"schema.content is no schema: {why}", key="schema.content") from None
 
 
 class EnvelopeWriter:
-    """Writes envelopes; with a fixed schema of the reader's (`bare`), payloads alone."""
+    """Writes envelopes, also where a fixed schema reads bare payloads."""
 
-    def __init__(self, options: WriteOptions, *, bare: bool) -> None:
+    def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._bare = bare
         self._field: pa.Field | None = None
         self._prefix = ""
 
@@ -190,15 +197,14 @@ class EnvelopeWriter:
         if pa.types.is_null(column.type):
             return Converted((Run.of(pa.nulls(len(column), pa.binary())),))
         if self._field is None or not self._field.equals(field, check_metadata=True):
-            self._field, self._prefix = field, "" if self._bare else self._prefix_of(field)
+            self._field, self._prefix = field, self._prefix_of(field)
         failed: list[int] = []
         if column.type == JSON_TYPE:
             texts = pc.fill_null(column.storage, "null")
         else:
             texts, failed = json_texts(field, column, self._options)
-        if not self._bare:
-            closing = pa.scalar("}", pa.string())
-            texts = pc.binary_join_element_wise(pa.scalar(self._prefix, pa.string()), texts, closing, "")
+        closing = pa.scalar("}", pa.string())
+        texts = pc.binary_join_element_wise(pa.scalar(self._prefix, pa.string()), texts, closing, "")
         if column.null_count:
             texts = pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
         data = texts.cast(pa.binary())
@@ -243,25 +249,13 @@ def _text_of(data: bytes | None, damaged: str = "") -> str | None:
         return damaged
 
 
-def _fixed(field: pa.Field, column: pa.Array) -> Converted:
+def _fixed(field: pa.Field, column: pa.Array, rules: RowRules) -> Converted:
     """Converts bare payloads of a fixed schema."""
     try:
         texts = column.cast(pa.string())
     except pa.ArrowInvalid:
         texts = pa.array([_text_of(data, damaged="\0") for data in column.to_pylist()], pa.string())
-    empty = pc.equal(pc.binary_length(texts), 0)
-    if not pc.any(empty).as_py():
-        return parse_json(texts, field, connect_value)
-    # Empty bytes are Jackson's missing node, which reads as 0 or false, and is no struct.
-    try:
-        connect_value(field, MISSING)
-    except DataError as refused:
-        converted = parse_json(pc.if_else(empty, pa.scalar("\0", pa.string()), texts), field, connect_value)
-        failures = tuple(
-            Failure(failure.row, refused) if empty[failure.row].as_py() else failure for failure in converted.failures
-        )
-        return Converted(converted.runs, failures)
-    return parse_json(pc.if_else(empty, pa.scalar("{}", pa.string()), texts), field, connect_value)
+    return parse_json(texts, field, rules, empty_is_missing=True)
 
 
 def merged_runs(runs: Sequence[tuple[pa.Field | None, pa.Array]]) -> tuple[Run, ...]:

@@ -7,8 +7,7 @@ texts go through orjson; those in which it could differ are found beforehand, or
 from __future__ import annotations
 
 import datetime
-import json
-import math
+import re
 from typing import Any, Final
 
 import orjson
@@ -18,14 +17,14 @@ import pyarrow.compute as pc
 from wherry.contract.data import Float32, Instant
 from wherry.contract.java import float_text
 from wherry.contract.position import java_double, json_string
-from wherry.worker.convert.json_read import loads
+from wherry.contract.schemaless import loads
 from wherry.worker.transform.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
 _ODD_NUMBER: Final = r"\d{19}|-0"
 # What orjson writes otherwise: numbers that Java prints with an exponent, control characters, pairs of surrogates.
 _ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0|[\x{10000}-\x{10ffff}]"
-_INT64_BITS: Final = 64
+_HALVES: Final = re.compile("([\ud800-\udfff])")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 # A year that Python's own dates can't hold is written as a number of ms.
 _INSTANT_MAX: Final = 253_402_300_799_999
@@ -80,21 +79,7 @@ def json_text(value: Any) -> str:
 
 
 def _parse(text: str) -> Any:
-    return _narrowed(loads(text)) if text else None
-
-
-def _narrowed(value: Any) -> Any:
-    """Gives numbers the width that Java's have."""
-    if isinstance(value, dict):
-        return {key: _narrowed(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_narrowed(item) for item in value]
-    if isinstance(value, float):
-        return value + 0.0 if math.isfinite(value) else NonFinite(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value &= (1 << _INT64_BITS) - 1
-        return value - (1 << _INT64_BITS) if value >> (_INT64_BITS - 1) else value
-    return value
+    return loads(text, non_finite=NonFinite, keep_halves=True) if text else None
 
 
 def _text(value: Any) -> str:
@@ -144,5 +129,7 @@ def _quoted(value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         # Half a pair of surrogates can only be escaped.
-        return json.dumps(value)
+        parts = _HALVES.split(value)
+        halves = (f"\\u{ord(part):04X}" if place % 2 else json_string(part)[1:-1] for place, part in enumerate(parts))
+        return f'"{"".join(halves)}"'
     return json_string(value)
