@@ -77,16 +77,16 @@ def _parts(form: Mapping[str, Any], kind: Kind, depth: int) -> dict[str, Any]:
         raise DataError('Struct schema\'s "fields" argument is not an array.', reason="BAD_SCHEMA")
     made: dict[str, dict[str, Any]] = {}
     for field in fields:
-        name = field.get("field") if isinstance(field, Mapping) else None
-        if not isinstance(name, str):
+        told = field.get("field") if isinstance(field, Mapping) else None
+        if not isinstance(told, str):
             raise DataError("Struct schema's field name not specified properly", reason="BAD_SCHEMA")
-        if not name:
+        if not told:
             raise SchemaBuilderError("fieldName cannot be null.", reason="BAD_SCHEMA")
-        if name in made:
+        if told in made:
             raise SchemaBuilderError(
-                f"Cannot create field because of field name duplication {name}", reason="BAD_SCHEMA"
+                f"Cannot create field because of field name duplication {told}", reason="BAD_SCHEMA"
             )
-        made[name] = regular(field, depth + 1) | {"field": name}
+        made[told] = regular(field, depth + 1) | {"field": told}
     return {"fields": list(made.values())}
 
 
