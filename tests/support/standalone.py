@@ -58,7 +58,7 @@ class Standalone:
     Args:
         bootstrap: Kafka's address.
         connectors: Configurations by name, handed over as files.
-        settings: Worker settings that overrule ours.
+        settings: Worker settings that overrule ours; listeners come after the one that `rest` asks.
         directory: Folder for its files, which stays; None makes one that goes with it.
     """
 
@@ -88,7 +88,7 @@ class Standalone:
             "offset.flush.interval.ms": "1000",
             **self.of_mode(),
             **(settings or {}),
-            "listeners": self.rest.url,
+            "listeners": ",".join([self.rest.url, *filter(None, [(settings or {}).get("listeners")])]),
         }
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.herder import Stores
 from wherry.coordinator.leadership import GroupSettings, Leadership
 from wherry.coordinator.main import KAFKA_RETRY_S, STOP_TIMEOUT_S, StandaloneWorker, own_version, run, tell_versions
+from wherry.coordinator.rest import tls
 from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.forward import Forwarding
 from wherry.coordinator.rest.loggers import LEVELS, Loggers
@@ -75,8 +77,7 @@ class DistributedWorker(StandaloneWorker):
         return Stores(self._kept.configs, self._kept.offsets, self._kept.statuses)
 
     def _serve(self, site: RestSite) -> RestServer:
-        scheme = "https" if self._worker.listeners and self._worker.listeners[0].startswith("https") else "http"
-        self._url = f"{scheme}://{self.worker_id}"
+        self._url = self._worker.advertised_url(site.ports)
         settings = GroupSettings(
             self._client,
             self._group,
@@ -86,11 +87,17 @@ class DistributedWorker(StandaloneWorker):
         )
         leadership = Leadership(settings, self._kafka, self, self._fail)
         self._leadership = leadership
+        if self._url.startswith("https:"):
+            self._trust()  # what is wrong with it is told at the start, not with the first request sent on
 
         def around(app: App) -> Application:
-            return Forwarding(app, leadership, self._kept.configs.put_logger_level)
+            return Forwarding(app, leadership, self._kept.configs.put_logger_level, self._trust)
 
         return site.serve(self.herder, version=own_version(), around=around)
+
+    def _trust(self) -> ssl.SSLContext:
+        """What other workers are asked with, when they speak https."""
+        return tls.client_context(tls.settings(self._worker.values, tls.MAIN_PREFIX), "the leader's listener")
 
     def _start_parts(self) -> None:
         self.herder.await_lead(lambda: self._ready, warm=self._worker.parsed["wherry.standby"] == "warm")

@@ -34,7 +34,6 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "metrics.recording.level": (Fate.MEANINGLESS, _NO_JMX),
     "metric.reporters": (Fate.MEANINGLESS, _NO_JMX),
     "auto.include.jmx.reporter": (Fate.MEANINGLESS, _NO_JMX),
-    "rest.advertised.listener": (Fate.OTHERWISE, "the first of listeners is the one that others are told"),
     "metadata.cluster.check.enable": (Fate.MEANINGLESS, _LATER),
     "bootstrap.resolve.timeout.ms": (Fate.MEANINGLESS, _LATER),
     "client.dns.lookup": (Fate.OTHERWISE, "for the worker's own admin client; others by their prefix"),

@@ -8,6 +8,7 @@ named once, with the key that was probably meant.
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
 import re
 import socket
@@ -174,11 +175,42 @@ class WorkerConfig:
 
         Args:
             ports: Ports really listened on, for a listener that asked for any.
+
+        Raises:
+            ConfigError: `rest.advertised.listener` names none of the listeners.
         """
-        host, port = _host_port(self.listeners[0]) if self.listeners else ("", 0)
-        real = next(iter(ports), port)
-        advertised = self.parsed["rest.advertised.host.name"] or host or _own_address()
-        return f"{advertised}:{self.parsed['rest.advertised.port'] or real}"
+        host, port = self._advertised(ports)
+        return f"{host}:{port}"
+
+    def advertised_url(self, ports: Iterable[int] = ()) -> str:
+        """Where other workers reach the REST API of this one; as `worker_id` with its scheme."""
+        host, port = self._advertised(ports)
+        scheme = self.listeners[self._listener()].strip().partition(":")[0].lower() if self.listeners else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    def _advertised(self, ports: Iterable[int]) -> tuple[str, int]:
+        index = self._listener()
+        host, port = _host_port(self.listeners[index]) if self.listeners else ("", 0)
+        real = next(itertools.islice(ports, index, None), port)
+        return (
+            str(self.parsed["rest.advertised.host.name"] or host or _own_address()),
+            int(self.parsed["rest.advertised.port"] or real),
+        )
+
+    def _listener(self) -> int:
+        """Index of the listener that others are told."""
+        wanted = str(self.parsed["rest.advertised.listener"] or "").strip().lower()
+        if not wanted:
+            return 0
+        for index, listener in enumerate(self.listeners):
+            if listener.strip().lower().startswith(f"{wanted}://"):
+                return index
+        key = "rest.advertised.listener"
+        raise ConfigError(
+            f"Invalid value {wanted} for configuration {key}: http or https is expected, and a listener of that kind "
+            f"in listeners={','.join(self.listeners)}.",
+            key=key,
+        )
 
     def admin_config(self) -> dict[str, kafka_clients.ClientValue]:
         """Settings of the framework's own admin client.

@@ -58,7 +58,7 @@ COMMON_KEYS: tuple[ConfigKey, ...] = (
     _key("listeners", LIST, "http://:8083", "Where the REST API listens."),
     _key("rest.advertised.host.name", STRING, None, "Host that statuses and other workers see."),
     _key("rest.advertised.port", INT, None),
-    _key("rest.advertised.listener", STRING, None),
+    _key("rest.advertised.listener", STRING, None, "Scheme of the listener that others are told: http or https."),
     _key("admin.listeners", LIST, None),
     _key("access.control.allow.origin", STRING, ""),
     _key("access.control.allow.methods", STRING, ""),

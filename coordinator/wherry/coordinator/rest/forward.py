@@ -7,6 +7,7 @@ caller's credentials go along, the leader's status, headers and body come back a
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -59,13 +60,21 @@ class Forwarding:
         app: What answers here.
         leader: Tells who leads.
         set_level: Writes a log level for all workers; called after it was set here.
+        trust: Makes what a leader is asked with that speaks https; None trusts what the system trusts.
     """
 
-    def __init__(self, app: Application, leader: Leader, set_level: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        app: Application,
+        leader: Leader,
+        set_level: Callable[[str, str], None],
+        trust: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
         self._app = app
         self._leader = leader
         self._set_level = set_level
-        self._client: Any = None
+        self._trust = trust
+        self._clients: dict[str, Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, here or by the leader."""
@@ -133,15 +142,24 @@ class Forwarding:
             response.headers["location"] = base + location.removeprefix(url.rstrip("/"))
         return response
 
+    async def _client(self, scheme: str) -> Any:
+        """The client for a scheme; while listeners are changed one by one, leaders of both kinds follow each other."""
+        import httpx2
+
+        if scheme not in self._clients:
+            timeout = httpx2.Timeout(FORWARD_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+            trusts = scheme == "https" and self._trust is not None
+            verify = await anyio.to_thread.run_sync(self._trust) if trusts and self._trust else True
+            self._clients[scheme] = httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=verify)
+        return self._clients[scheme]
+
     async def _send(self, request: Request, target: str, body: bytes) -> Response:
         import httpx2
 
-        if self._client is None:
-            timeout = httpx2.Timeout(FORWARD_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-            self._client = httpx2.AsyncClient(timeout=timeout, trust_env=False)
+        client = await self._client(target.partition(":")[0])
         headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_SENT_ON]
         try:
-            answer = await self._client.request(request.method, target, content=body or None, headers=headers)
+            answer = await client.request(request.method, target, content=body or None, headers=headers)
         except httpx2.HTTPError as error:
             self._leader.forget_leader()
             reason = str(error) or type(error).__name__

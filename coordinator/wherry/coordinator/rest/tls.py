@@ -1,4 +1,4 @@
-"""TLS of `https` listeners, from the settings that Java's Jetty takes them from.
+"""TLS of `https` listeners and of requests to other workers, from the settings that Java's Jetty takes them from.
 
 Decides which settings count and makes a context of them; keys stay in memory. `listeners.https.X` counts in the place
 of `X` for all of them or for none: one prefixed setting makes the worker look at prefixed ones only.
@@ -26,6 +26,7 @@ _CLIENT_AUTH: Final[Mapping[str, ssl.VerifyMode]] = {
 }
 _PROTOCOLS: Final[Mapping[str, ssl.TLSVersion]] = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PROTOCOLS_DEFAULT: Final = "TLSv1.2,TLSv1.3"
+_OWN_KEY: Final = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.pem")
 # Choices among parts of a Java runtime.
 _MEANINGLESS: Final = (
     "ssl.provider",
@@ -67,6 +68,26 @@ def server_context(java: Mapping[str, str], key: str) -> ssl.SSLContext:
     for name in _MEANINGLESS:
         if java.get(name):
             _log.warning("The setting %s means nothing to a REST server without Java.", name)
+    return context
+
+
+def client_context(java: Mapping[str, str], key: str) -> ssl.SSLContext:
+    """A context to ask another worker with: trusts what the stores trust, and shows their key, if there is one.
+
+    Args:
+        java: Settings as `settings` gives them; the same ones that this worker serves with.
+        key: The setting that asked for https, for messages.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+    """
+    given = kafka_security.tls(java)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = given.get("ssl.endpoint.identification.algorithm", "https") != "none"
+    if any(name in given for name in _OWN_KEY):
+        _load_key(context, given, key)
+    _set_protocols(context, java.get("ssl.enabled.protocols", "") or _PROTOCOLS_DEFAULT)
+    _load_trust(context, given, ssl.Purpose.SERVER_AUTH)
     return context
 
 
@@ -123,15 +144,20 @@ def _set_client_auth(context: ssl.SSLContext, java: Mapping[str, str], given: Ma
     context.verify_mode = _CLIENT_AUTH[wanted]
     if context.verify_mode is ssl.CERT_NONE:
         return
+    _load_trust(context, given, ssl.Purpose.CLIENT_AUTH)
+
+
+def _load_trust(context: ssl.SSLContext, given: Mapping[str, str], purpose: ssl.Purpose) -> None:
     try:
         if "ssl.ca.pem" in given:
             context.load_verify_locations(cadata=given["ssl.ca.pem"])
         elif "ssl.ca.location" in given:
             context.load_verify_locations(cafile=given["ssl.ca.location"])
         else:
-            context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+            context.load_default_certs(purpose)
     except OSError as error:
+        checked = "clients" if purpose is ssl.Purpose.CLIENT_AUTH else "other workers"
         raise ConfigError(
-            f"ssl.truststore: no certificates to check clients with ({error.strerror or error}).",
+            f"ssl.truststore: no certificates to check {checked} with ({error.strerror or error}).",
             key="ssl.truststore.location",
         ) from error

@@ -102,10 +102,35 @@ def test_spark_settings_are_passed_on_without_our_prefix():
         ({"listeners": "http://127.0.0.1:0"}, [4711], "127.0.0.1:4711"),
         ({"rest.advertised.host.name": "w1", "rest.advertised.port": "80"}, [8083], "w1:80"),
         ({"listeners": "http://[::1]:8083"}, [], "::1:8083"),
+        ({"listeners": "http://a:1,https://b:2", "rest.advertised.listener": "HTTPS"}, [], "b:2"),
+        ({"listeners": "http://a:0,https://b:0", "rest.advertised.listener": "https"}, [11, 12], "b:12"),
     ],
 )
 def test_the_worker_id_is_the_advertised_address(extra, ports, worker_id):
     assert WorkerConfig.of({**GOOD, **extra}).worker_id(ports) == worker_id
+
+
+@pytest.mark.parametrize(
+    ("extra", "url"),
+    [
+        ({"listeners": "https://a:1,http://b:2"}, "https://a:1"),
+        ({"listeners": "https://a:1,http://b:2", "rest.advertised.listener": "http"}, "http://b:2"),
+        ({"listeners": "http://[::1]:8083"}, "http://[::1]:8083"),
+        (
+            {"listeners": "HTTPS://a:1", "rest.advertised.host.name": "w1", "rest.advertised.port": "80"},
+            "https://w1:80",
+        ),
+    ],
+)
+def test_other_workers_are_told_the_listener_that_is_advertised(extra, url):
+    assert WorkerConfig.of({**GOOD, **extra}).advertised_url() == url
+
+
+@pytest.mark.parametrize("wanted", ["https", "ftp"])
+def test_an_advertised_listener_that_is_none_is_refused(wanted):
+    worker = WorkerConfig.of({**GOOD, "listeners": "http://a:1", "rest.advertised.listener": wanted})
+    with pytest.raises(ConfigError, match=f"Invalid value {wanted} for configuration rest.advertised.listener"):
+        worker.worker_id()
 
 
 def test_topic_tracking_can_be_switched_off():

@@ -156,3 +156,42 @@ def test_one_prefixed_setting_makes_all_others_of_the_listeners_count_for_nothin
 def test_a_setting_that_cannot_be_served_with_is_told(changes, message) -> None:
     with pytest.raises(ConfigError, match=message):
         tls.server_context({**KEY, **changes}, "listeners")
+
+
+TRUST = {"ssl.truststore.location": str(STORES / "trust.jks"), "ssl.truststore.password": "trustpass"}
+ANY_NAME = {"ssl.endpoint.identification.algorithm": ""}
+
+
+def test_another_worker_is_asked_with_the_stores_that_this_one_serves_with(serve) -> None:
+    (secure,) = serve(listeners=ANY_SECURE, **KEY, **TRUST, **{"ssl.client.auth": "required"})
+    assert ask(secure, "/connectors", tls.client_context({**KEY, **TRUST, **ANY_NAME}, "x")) == (200, ["c"])
+
+
+def test_another_worker_is_asked_with_stores_in_pem_too(serve, tmp_path) -> None:
+    (secure,) = serve(listeners=ANY_SECURE, **KEY, **TRUST, **{"ssl.client.auth": "required"})
+    entry = key_entry(STORES / "key.jks", "storepass", "keypass")
+    file = tmp_path / "client.pem"
+    file.write_text(entry.key_pem + entry.chain_pem)
+    settings = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(file),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(STORES / "root.pem"),
+    }
+    assert ask(secure, "/connectors", tls.client_context({**settings, **ANY_NAME}, "x")) == (200, ["c"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [(TRUST, "(?i)hostname|IP address"), (ANY_NAME, "unable to get|self.signed"), (KEY, "unable to get|self.signed")],
+    ids=["name that is another", "nothing trusted", "key alone"],
+)
+def test_another_worker_that_cannot_be_known_is_not_asked(serve, settings, message) -> None:
+    (secure,) = serve(listeners=ANY_SECURE, **KEY)
+    with pytest.raises(ssl.SSLError, match=message):
+        ask(secure, "/connectors", tls.client_context(settings, "x"))
+
+
+def test_stores_that_cannot_be_read_are_told_when_others_are_to_be_asked() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location"):
+        tls.client_context({**KEY, **TRUST, "ssl.truststore.password": "wrong"}, "listeners")
