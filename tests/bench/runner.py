@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.bench.figures import SYSTEMS
 from tests.bench.flows.flow import Flow, Outcome
 from tests.bench.processes import BenchError
 from tests.bench.site import Site
@@ -30,7 +29,7 @@ class Result:
 
 def run_flow(site: Site, flow: Flow) -> Result:
     """Runs the flow as often as asked on the systems asked for."""
-    systems = [name for name in SYSTEMS if site.options.only in (None, name)]
+    systems = [name for name in flow.systems if site.options.only in (None, name)]
     result = Result(runs={name: [] for name in systems})
     if flow.warm_up_records and not site.options.fresh:
         for name in systems:

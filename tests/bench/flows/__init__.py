@@ -9,6 +9,7 @@ from tests.bench.flows import (
     kafka_discard,
     kafka_postgres,
     latency,
+    leader_kill,
     many,
     memory,
     startup,
@@ -28,5 +29,6 @@ FLOWS: dict[str, Flow] = {
         many.FLOW,
         create.FLOW,
         gap.FLOW,
+        leader_kill.FLOW,
     )
 }

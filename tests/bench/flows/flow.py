@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tests.bench.figures import Figure
+from tests.bench.figures import SYSTEMS, Figure
 from tests.bench.measure import TOTAL, Point, Sampler
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings
@@ -29,7 +29,10 @@ class RunOnce(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A named comparison. Without warm-up records there is no unmeasured run before the first."""
+    """A named comparison. Without warm-up records there is no unmeasured run before the first.
+
+    A flow of one system alone names it in `systems`.
+    """
 
     name: str
     summary: str
@@ -38,6 +41,7 @@ class Flow:
     warm_up_records: int
     settings: WorkerSettings
     run_once: RunOnce
+    systems: tuple[str, ...] = SYSTEMS
 
 
 def costs(
