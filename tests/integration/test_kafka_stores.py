@@ -6,10 +6,11 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from tests.support.stores import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import eventually
 
-from wherry.contract.errors import ConfigError, FencedError
+from wherry.contract.errors import ConfigError, FencedError, WherryError
 from wherry.contract.position import Position
 from wherry.coordinator.api import State, TargetState, UnavailableError
 from wherry.coordinator.kafka import KafkaAdmin
@@ -17,50 +18,9 @@ from wherry.coordinator.store import StoredConnector, StoredStatus, StoredTopic
 from wherry.coordinator.store.configlog import SessionKey
 from wherry.coordinator.store.internal_topics import InternalTopic, ensure
 from wherry.coordinator.store.kafka import KafkaStores
-from wherry.coordinator.store.topiclog import FencedWriter
 
 pytestmark = pytest.mark.integration
 POSITION = Position('{"filename":"f"}', '{"position":6}')
-
-
-class Cluster:
-    """The stores of coordinators of one group, all of which believe to lead until told otherwise."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.config = {"bootstrap.servers": bootstrap}
-        self.admin = KafkaAdmin(self.config)
-        self.group = f"stores-{uuid.uuid4().hex[:8]}"
-        self.topics = [
-            InternalTopic(kind, f"{self.group}-{kind}", 1 if kind == "config" else 3, 1, {"cleanup.policy": "compact"})
-            for kind in ("config", "offset", "status")
-        ]
-        for topic in self.topics:
-            assert ensure(self.admin, topic)
-        self.leads = True
-        self.levels: list[tuple[str, str]] = []
-        self._open: list[KafkaStores] = []
-
-    def writer(self) -> FencedWriter:
-        return FencedWriter(self.config, f"connect-cluster-{self.group}")
-
-    def stores(self, writer: FencedWriter | None = None, *, generation: int = 7) -> KafkaStores:
-        stores = KafkaStores(
-            self.topics,
-            self.config,
-            self.admin,
-            self.group,
-            writer or self.writer(),
-            leads=lambda: self.leads,
-            generation=lambda: generation,
-            level_set=lambda logger, level: self.levels.append((logger, level)),
-        )
-        stores.start()
-        self._open.append(stores)
-        return stores
-
-    def close(self) -> None:
-        for stores in self._open:
-            stores.close()
 
 
 @pytest.fixture
@@ -198,6 +158,25 @@ def test_records_come_when_others_write_them(cluster):
     ours, theirs = cluster.stores(writer), cluster.stores()
     ours.configs.put_connector("c", {"a": "1"})
     assert eventually(lambda: "c" in theirs.configs.snapshot().connectors, 5.0)
+
+
+def test_a_configuration_too_large_for_a_record_is_refused_and_nothing_of_it_stays(cluster):
+    writer = cluster.writer()
+    writer.claim()
+    ours = cluster.stores(writer)
+    ours.configs.put_connector("c", {"a": "1"})
+    absurd = {"a": "x" * 2_000_000}
+    with pytest.raises(WherryError, match=r"could not write to .*MSG_SIZE_TOO_LARGE"):
+        ours.configs.put_connector("c", absurd, TargetState.PAUSED)
+    with pytest.raises(WherryError, match="MSG_SIZE_TOO_LARGE"):
+        ours.configs.put_task_configs("c", [{"a": "2"}, absurd])
+    ours.configs.put_connector("d", {"b": "2"})  # the next one is as good as ever
+    for stores in (ours, cluster.stores()):
+        found = stores.configs.snapshot().connectors
+        assert {name: (dict(c.config), c.target_state, c.tasks) for name, c in found.items()} == {
+            "c": ({"a": "1"}, TargetState.STARTED, ()),
+            "d": ({"b": "2"}, TargetState.STARTED, ()),
+        }
 
 
 def test_a_topic_that_cannot_serve_is_refused(bootstrap):

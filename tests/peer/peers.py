@@ -6,6 +6,7 @@ apart from that by putting the placeholders back.
 
 from __future__ import annotations
 
+import base64
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -13,21 +14,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.distributed import Distributed
 from tests.support.rest import Answer, Rest
 from tests.support.standalone import REPOSITORY, Standalone
 from tests.support.waiting import eventually
 
 from wherry.contract.manifest import Manifest
 from wherry.coordinator.api import KAFKA_VERSION
-from wherry.coordinator.dev.connect import Mode, RealConnect
+from wherry.coordinator.dev.connect import JVM_OPTIONS, RealConnect
+from wherry.coordinator.dev.jars import KAFKA_VERSION as JARS_VERSION
+from wherry.coordinator.dev.jars import ensure_jars, jar_set
 
 CONNECT = "connect"
 WHERRY = "wherry"
+CLUSTER = "cluster"
+"""Wherry with two coordinators, the one that does not lead being asked."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 SETTINGS = {"key.converter": STRING, "value.converter": STRING, "offset.flush.interval.ms": "1000"}
 PLUGIN_VERSION = Manifest.load(REPOSITORY / "sidecars" / "filestream").version
 STORED = ("config", "offset", "status")
 START_TIMEOUT_S = 120.0
+EXTENSION = jar_set(f"org.apache.kafka:connect-basic-auth-extension:{JARS_VERSION}", name="connect-basic-auth")
+_EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension"
 
 
 @dataclass(slots=True)
@@ -35,12 +43,13 @@ class Peer:
     """One of the two.
 
     Attributes:
-        name: `connect` or `wherry`.
+        name: `connect`, `wherry` or `cluster`.
         directory: Where its files are.
         bootstrap: Kafka's address.
-        distributed: Whether Kafka Connect runs distributed, as most do; Wherry is standalone in any case.
+        distributed: Whether Kafka Connect runs distributed, as most do; `wherry` is standalone in any case.
         settings: Worker settings of its own.
         suffix: What makes its names its own.
+        users: Names and passwords of those who may ask; none lets everybody in. The first one asks.
     """
 
     name: str
@@ -49,7 +58,9 @@ class Peer:
     distributed: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    users: Mapping[str, str] = field(default_factory=dict)
     _worker: RealConnect | Standalone | None = None
+    _leader: RealConnect | Standalone | None = None
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -58,7 +69,8 @@ class Peer:
     def rest(self) -> Rest:
         """Its REST API."""
         assert self._worker is not None
-        return self._worker.rest if isinstance(self._worker, Standalone) else Rest(self._worker.rest_url)
+        url = self._worker.rest.url if isinstance(self._worker, Standalone) else self._worker.rest_url
+        return Rest(url, self._authorization)
 
     @property
     def offsets_file(self) -> Path:
@@ -67,29 +79,85 @@ class Peer:
 
     def start(self, *, program: str | None = None) -> None:
         """Start it on its files; as `program`, the other one takes its files over."""
-        settings = {**SETTINGS, **self.settings, "offset.storage.file.filename": str(self.offsets_file)}
-        directory = self.directory / (program or self.name)
-        if (program or self.name) == WHERRY:
-            self._worker = Standalone(bootstrap=self.bootstrap, settings=settings, directory=directory)
+        kind = program or self.name
+        directory = self.directory / kind
+        members: Sequence[Standalone] = ()
+        if kind == CLUSTER:
+            members = self._cluster()
+        elif kind == WHERRY:
+            settings = {**self._settings(), "offset.storage.file.filename": str(self.offsets_file)}
+            members = [Standalone(bootstrap=self.bootstrap, settings=settings, directory=directory)]
         else:
-            # Its default way of looking for plugins takes 15 s longer to find the same ones.
-            settings["plugin.discovery"] = "service_load"
-            if self.distributed:
-                # Its prefix makes it a setting of the topic of offsets, which the broker refuses.
-                del settings["offset.storage.file.filename"]
-                settings |= {"group.id": f"peer-{self.suffix}"}
-                settings |= {f"{kind}.storage.topic": f"peer-{self.suffix}-{kind}" for kind in STORED}
-            mode: Mode = "distributed" if self.distributed else "standalone"
-            self._worker = RealConnect(bootstrap=self.bootstrap, mode=mode, work_dir=directory, options=settings)
-        self._worker.start()
+            self._worker = self._connect(directory)
+            self._worker.launch() if self.users else self._worker.start()
+        for member in members:  # one after the other, so that the first one leads
+            self._leader, self._worker = self._worker, member
+            member.rest.authorization = self._authorization
+            member.start()
+            assert eventually(member.rest.is_healthy, START_TIMEOUT_S), member.log_tail()
         healthy = eventually(self.rest.is_healthy, START_TIMEOUT_S)
-        assert healthy, f"{program or self.name} is not healthy: {self.rest.call('GET', '/health')}"
+        assert healthy, f"{kind} is not healthy: {self.rest.call('GET', '/health')}"
+
+    def _settings(self) -> dict[str, str]:
+        settings = {**SETTINGS, **self.settings}
+        if self.users:
+            jaas = self.directory / "jaas.conf"
+            (self.directory / "users").write_text("".join(f"{name}={word}\n" for name, word in self.users.items()))
+            jaas.write_text(
+                f'KafkaConnect {{ {_EXTENSION}.PropertyFileLoginModule required file="{jaas.parent}/users"; }};'
+            )
+            settings["rest.extension.classes"] = f"{_EXTENSION}.BasicAuthSecurityRestExtension"
+            if self.name != CONNECT:
+                settings["wherry.rest.jaas.file"] = str(jaas)
+        return settings
+
+    def _connect(self, directory: Path) -> RealConnect:
+        # Its default way of looking for plugins takes 15 s longer to find the same ones.
+        settings = {**self._settings(), "plugin.discovery": "service_load"}
+        if self.distributed:
+            settings |= {"group.id": f"peer-{self.suffix}"}
+            settings |= {f"{kind}.storage.topic": f"peer-{self.suffix}-{kind}" for kind in STORED}
+        else:
+            settings |= {"offset.storage.file.filename": str(self.offsets_file)}
+        login = [f"-Djava.security.auth.login.config={self.directory}/jaas.conf"] if self.users else []
+        return RealConnect(
+            bootstrap=self.bootstrap,
+            mode="distributed" if self.distributed else "standalone",
+            work_dir=directory,
+            options=settings,
+            jars=ensure_jars(EXTENSION) if self.users else (),
+            jvm_options=[*JVM_OPTIONS, *login],
+        )
+
+    def _cluster(self) -> list[Distributed]:
+        """The leader, and the one that is asked; only the leader needs Spark, and it stays the leader."""
+        return [
+            Distributed(
+                bootstrap=self.bootstrap,
+                group=f"peer-{self.suffix}",
+                settings={**self._settings(), "wherry.standby": standby},
+            )
+            for standby in ("warm", "cold")
+        ]
+
+    @property
+    def _authorization(self) -> str | None:
+        if not self.users:
+            return None
+        name, word = next(iter(self.users.items()))
+        return basic(name, word)
+
+    @property
+    def leader(self) -> Rest:
+        """The REST API of the one that leads, where there are several."""
+        return self._leader.rest if isinstance(self._leader, Standalone) else self.rest
 
     def stop(self) -> None:
         """Stop it cleanly; its files stay."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        for worker in (self._worker, self._leader):
+            if worker is not None:
+                worker.close()
+        self._worker = self._leader = None
 
     def own(self, text: str) -> str:
         """Put its names in the place of `{dir}`, `{x}` and `{url}`."""
@@ -127,7 +195,14 @@ class Peer:
 
     def _names(self) -> Mapping[str, str]:
         url = self.rest.url if self._worker is not None else "{url}"
-        return {"{dir}": str(self.directory), "{x}": self.suffix, "{url}": url, "{worker}": url.removeprefix("http://")}
+        worker = self.leader.url if self._worker is not None else "{url}"
+        names = {"{dir}": str(self.directory), "{x}": self.suffix, "{url}": url}
+        return {**names, "{worker}": worker.removeprefix("http://")}
+
+
+def basic(name: str, word: str) -> str:
+    """What a client sends as `Authorization`."""
+    return f"Basic {base64.b64encode(f'{name}:{word}'.encode()).decode()}"
 
 
 def together(peers: Sequence[Peer], body: Callable[[Peer], None]) -> None:

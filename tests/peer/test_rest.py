@@ -1,4 +1,7 @@
-"""Every answer of the REST API along the life of a source and a sink, the real Kafka Connect's beside Wherry's."""
+"""Every answer of the REST API along the life of a source and a sink, the real Kafka Connect's beside Wherry's.
+
+Wherry answers twice: as a single worker, and as two coordinators of which the one that does not lead is asked.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import pytest
 from tests.peer import steps, steps_offsets, steps_protocol, steps_states, steps_validation
 from tests.peer.accepted import ACCEPTED
 from tests.peer.compare import differences, unwanted
-from tests.peer.peers import CONNECT, WHERRY, Peer, together
+from tests.peer.peers import CLUSTER, CONNECT, WHERRY, Peer, together
 from tests.peer.steps import Ask
 from tests.support.rest import Answer
 
@@ -25,7 +28,8 @@ ASKED = [step.name for step in STEPS if isinstance(step, Ask)]
 def answers(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What both have answered to each step; a step that one of them never came to is missing there."""
     folder = tmp_path_factory.mktemp("rest")
-    peers = [Peer(name, folder / name, kafka_address, distributed=name == CONNECT) for name in (CONNECT, WHERRY)]
+    names = (CONNECT, WHERRY, CLUSTER)
+    peers = [Peer(name, folder / name, kafka_address, distributed=name == CONNECT) for name in names]
     given: Answers = {peer.name: {} for peer in peers}
     together(peers, lambda peer: _live(peer, given[peer.name]))
     return given
@@ -46,9 +50,10 @@ def test_every_step_has_a_name_of_its_own() -> None:
     assert len(set(ASKED)) == len(ASKED)
 
 
+@pytest.mark.parametrize("ours", [WHERRY, CLUSTER])
 @pytest.mark.parametrize("step", ASKED)
-def test_wherry_answers_as_kafka_connect_does(answers: Answers, step: str) -> None:
-    found = differences(answers[CONNECT][step], answers[WHERRY][step])
+def test_wherry_answers_as_kafka_connect_does(answers: Answers, step: str, ours: str) -> None:
+    found = differences(answers[CONNECT][step], answers[ours][step])
     wrong = unwanted(step, found, ACCEPTED)
     assert not wrong, "\n".join(str(difference) for difference in wrong)
 

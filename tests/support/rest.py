@@ -35,10 +35,16 @@ class Answer:
 
 
 class Rest:
-    """One server's REST API. Holds no connection, so it survives the server."""
+    """One server's REST API. Holds no connection, so it survives the server.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: Where it is.
+        authorization: What is sent under this name with every request that has none of its own.
+    """
+
+    def __init__(self, url: str, authorization: str | None = None) -> None:
         self.url = url.rstrip("/")
+        self.authorization = authorization
 
     def call(
         self,
@@ -58,12 +64,13 @@ class Rest:
             NoAnswerError: Nobody answered in time.
         """
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
-        sent = headers if headers is not None else JSON if data is None else WITH_BODY
+        sent = {} if self.authorization is None else {"Authorization": self.authorization}
+        sent |= headers if headers is not None else JSON if data is None else WITH_BODY
         # urllib would name a form as the type of a body for which nobody named one, and follow redirects.
         parts = urllib.parse.urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
         try:
-            connection.request(method, parts.path + path, data, dict(sent))
+            connection.request(method, parts.path + path, data, sent)
             answer = connection.getresponse()
             return Answer(answer.status, _decoded(answer.read()), _named(answer.headers))
         except (OSError, http.client.HTTPException) as error:

@@ -36,6 +36,7 @@ class PositionKeeper:
         kafka: For the groups of sinks.
         sleep: How to wait between attempts.
         write_behind: Takes positions that a transaction has stored where they count; None lets them be.
+        may_write: Raises FencedError when another coordinator leads, or may lead; groups of sinks have no other guard.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class PositionKeeper:
         *,
         sleep: Callable[[float], None] = time.sleep,
         write_behind: Callable[[str, Sequence[Position]], None] | None = None,
+        may_write: Callable[[], None] = lambda: None,
     ) -> None:
         self._offsets = offsets
         self._write_behind = write_behind
         self._kafka = kafka
+        self.may_write = may_write
         self._sleep = sleep
 
     def load(self, spec: ConnectorSpec) -> list[Position]:
@@ -111,6 +114,7 @@ class PositionKeeper:
             partition, offset = parse_kafka_position(position)
             if offset is not None:
                 offsets[partition] = offset
+        self.may_write()  # Invariant 2: what a deposed leader still hears from its leases moves no position.
         self._kafka.commit_group(group_of(spec.name, spec.config), offsets)
 
     def alter(self, spec: ConnectorSpec, positions: Sequence[Position] | None) -> None:
@@ -121,6 +125,7 @@ class PositionKeeper:
             else:
                 self._offsets.write(spec.name, positions)
             return
+        self.may_write()
         # What a two-phase sink has staged belongs to the old positions.
         self._offsets.reset(spec.name)
         group = group_of(spec.name, spec.config)

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 STREAMS_MAX: Final = 2048
 SIGNALS_WAITING_MAX: Final = 64
 OPEN_TIMEOUT_S: Final = 5.0
+_LONGEST_SOCKET: Final = f"{'0' * 12}.sock"
+"""Sidecars have theirs beside ours; what cannot work for them is told before anything starts."""
 HEARTBEAT_S: Final = 2.0
 LINES_MAX: Final = 20_000
 LINE_KEPT_S: Final = 300.0
@@ -124,9 +126,10 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
             ConfigError: The folder's path is too long for a socket.
         """
         path = self._directory / "control.sock"
-        if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        longest = self._directory / _LONGEST_SOCKET
+        if len(os.fsencode(longest)) > SOCKET_PATH_BYTES_MAX:
             raise ConfigError(
-                f"{path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes that the path of a socket may have: set "
+                f"{longest} is longer than the {SOCKET_PATH_BYTES_MAX} bytes that the path of a socket may have: set "
                 "TMPDIR to a shorter folder."
             )
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 LEAVE_S: Final = 0.7
 """Of the time for an end, what is kept for leaving the group."""
 JOIN_WAIT_S: Final = 600.0
+READ_ON_S: Final = 2.0
+"""How long the answer to a request sent on to the leader waits until what it has changed is to be seen here too."""
 
 
 class DistributedWorker(StandaloneWorker):
@@ -74,7 +76,7 @@ class DistributedWorker(StandaloneWorker):
             level_set=_set_level,
             workers_write=is_enabled(worker),
         )
-        return Stores(self._kept.configs, self._kept.offsets, self._kept.statuses)
+        return Stores(self._kept.configs, self._kept.offsets, self._kept.statuses, self._kept.may_write)
 
     def _serve(self, site: RestSite) -> RestServer:
         self._url = self._worker.advertised_url(site.ports)
@@ -91,9 +93,14 @@ class DistributedWorker(StandaloneWorker):
             self._trust()  # what is wrong with it is told at the start, not with the first request sent on
 
         def around(app: App) -> Application:
-            return Forwarding(app, leadership, self._kept.configs.put_logger_level, self._trust)
+            return Forwarding(
+                app, leadership, self._kept.configs.put_logger_level, trust=self._trust, catch_up=self._read_on
+            )
 
         return site.serve(self.herder, version=own_version(), around=around)
+
+    def _read_on(self) -> None:
+        self._kept.catch_up(READ_ON_S)
 
     def _trust(self) -> ssl.SSLContext:
         """What other workers are asked with, when they speak https."""

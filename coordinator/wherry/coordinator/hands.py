@@ -222,6 +222,7 @@ class Hands:
             if not self.control.waits(effect.request):
                 return  # it has asked again meanwhile; while a broker is away such questions would pile up
             try:
+                self.keeper.may_write()  # Invariant 2: what a deposed leader hands out, another one hands out too.
                 self._settle_fences(effect.connector)
                 if self._stages(effect.spec):
                     self.staged.recover(effect.spec, effect.generation)

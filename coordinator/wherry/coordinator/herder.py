@@ -59,11 +59,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where things are kept."""
+    """Where things are kept. `may_write` raises FencedError when another coordinator keeps them now."""
 
     configs: ConfigStore
     offsets: OffsetStore
     statuses: StatusStore
+    may_write: Callable[[], None] = lambda: None
 
 
 class StandardHerder:
@@ -108,7 +109,9 @@ class StandardHerder:
         host_endpoint = hosts.endpoint if spark.local else ""
         self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
         offsets_of_sources = OwnTopicOffsets(stores.offsets, worker.values, self._config_of)
-        keeper = PositionKeeper(offsets_of_sources, kafka, write_behind=offsets_of_sources.write_behind)
+        keeper = PositionKeeper(
+            offsets_of_sources, kafka, write_behind=offsets_of_sources.write_behind, may_write=stores.may_write
+        )
         planner = Planner(hosts, kafka, self._grants, post, self._keep_config)
         self._hands = Hands(
             post=post,

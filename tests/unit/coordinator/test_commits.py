@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wherry.contract.errors import AuthError, TransientError, WherryError
+from wherry.contract.errors import AuthError, FencedError, TransientError, WherryError
 from wherry.contract.plan import Work
 from wherry.contract.position import Position, TopicPartition, kafka_partition_json, kafka_position
 from wherry.coordinator.commits import COMMIT_ATTEMPTS_MAX, PositionKeeper, group_of
@@ -124,3 +124,21 @@ def test_resetting_a_source_forgets_its_positions(desk: Desk) -> None:
 def test_what_a_transaction_has_stored_is_not_written_over_by_a_report(desk: Desk) -> None:
     desk.keeper.commit(SOURCE, [Position("a", "0")], in_transaction=True)
     assert desk.keeper.load(SOURCE) == [Position("a", "1"), Position("b", "2")]
+
+
+def test_positions_of_a_sink_stay_where_they_are_once_another_coordinator_leads():
+    desk = Desk()
+
+    def refuse() -> None:
+        raise FencedError("another one leads")
+
+    keeper = PositionKeeper(desk.offsets, desk.kafka, may_write=refuse)  # type: ignore[arg-type]
+    position = kafka_position("t", 0, 5)
+    for write in (
+        lambda: keeper.commit(SINK, [position]),
+        lambda: keeper.alter(SINK, [position]),
+        lambda: keeper.alter(SINK, None),
+    ):
+        with pytest.raises(FencedError):
+            write()
+    assert (desk.kafka.groups, desk.offsets.kept) == ({"connect-snk": {A: 10, B: 20}}, {"a": "1", "b": "2"})

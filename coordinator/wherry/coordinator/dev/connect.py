@@ -56,6 +56,7 @@ class RealConnect:
         rest_port: int | None = None,
         host: str = LOOPBACK,
         plugin_path: Sequence[Path] = (),
+        jars: Sequence[Path] = (),
         connectors: Sequence[Path] = (),
         options: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
@@ -70,6 +71,7 @@ class RealConnect:
             rest_port: Where its REST interface listens; None takes a free one.
             host: Address to listen on.
             plugin_path: Folders of plugins.
+            jars: What is beside its own jars on its class path, as REST extensions have to be.
             connectors: Files of connectors to begin with; standalone only.
             options: Worker settings that overrule ours.
             jvm_options: Options of its JVM, in place of those of Kafka's scripts.
@@ -88,6 +90,7 @@ class RealConnect:
         self._bootstrap = bootstrap
         self.mode: Mode = mode
         self._plugin_path = tuple(plugin_path)
+        self._jars = tuple(jars)
         self._connectors = tuple(path.absolute() for path in connectors)
         self._options = dict(options or {})
         self._jvm_options = tuple(jvm_options)
@@ -138,7 +141,7 @@ class RealConnect:
         if self.is_running:
             return self
         java = find_java()
-        classes = class_path(ensure_jars(CONNECT, self._progress))
+        classes = class_path([*ensure_jars(CONNECT, self._progress), *self._jars])
         require_free(self.rest_port, "Kafka Connect's REST interface", self.host)
         settings = self.work_dir / "worker.properties"
         settings.write_text(properties.dumps(self._settings()))

@@ -1,7 +1,8 @@
 """Requests that only the leader can serve, sent on to it by the others: a layer around the application.
 
 As in Kafka Connect: the hidden parameter `forward` counts hops (absent, `true`, `false`), the third is refused; the
-caller's credentials go along, the leader's status, headers and body come back as they are. Reads are answered here.
+caller's credentials go along, the leader's status, headers and body come back as they are. Reads are answered here,
+of what has been read of the topics; so whoever has changed something by us is answered only when we have read it too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -17,6 +19,7 @@ import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from wherry.contract.errors import WherryError
 from wherry.coordinator.api import ApiError, ConflictError
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.server import Application
@@ -61,6 +64,7 @@ class Forwarding:
         leader: Tells who leads.
         set_level: Writes a log level for all workers; called after it was set here.
         trust: Makes what a leader is asked with that speaks https; None trusts what the system trusts.
+        catch_up: Reads what the leader has written until now; called after it has changed something for us.
     """
 
     def __init__(
@@ -69,11 +73,13 @@ class Forwarding:
         leader: Leader,
         set_level: Callable[[str, str], None],
         trust: Callable[[], ssl.SSLContext] | None = None,
+        catch_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._app = app
         self._leader = leader
         self._set_level = set_level
         self._trust = trust
+        self._catch_up = catch_up
         self._clients: dict[str, Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,12 +141,20 @@ class Forwarding:
         target = f"{url.rstrip('/')}{path}?{urlencode([*rest, ('forward', _HOPS[asked])])}"
         log.debug("%s %s is for the leader at %s", request.method, path, url)
         response = await self._send(request, target, await _body_of(request))
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            await anyio.to_thread.run_sync(self._read_on)
         location = response.headers.get("location", "")
         if location.startswith(url):
             # Whoever asked goes on asking here.
             base = f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}"
             response.headers["location"] = base + location.removeprefix(url.rstrip("/"))
         return response
+
+    def _read_on(self) -> None:
+        try:
+            self._catch_up()
+        except WherryError as error:
+            log.info("What the leader has changed will be seen here later: %s", error.message)
 
     async def _client(self, scheme: str) -> Any:
         """The client for a scheme; while listeners are changed one by one, leaders of both kinds follow each other."""

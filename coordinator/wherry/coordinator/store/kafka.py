@@ -24,7 +24,7 @@ from wherry.coordinator.store import statuslog as statuses
 from wherry.coordinator.store.configlog import ConfigLog, SessionKey
 from wherry.coordinator.store.internal_topics import InternalTopic
 from wherry.coordinator.store.statuslog import StatusLog, may_put, status_key, status_record, topic_key, topic_record
-from wherry.coordinator.store.topiclog import PlainWriter, TopicLog, Writer
+from wherry.coordinator.store.topiclog import READ_TIMEOUT_S, PlainWriter, TopicLog, Writer
 
 NOT_READ: Final = "The worker is still starting: it has not yet read its topics in Kafka."
 _WITH_CARE: Final = frozenset({State.UNASSIGNED, State.FAILED})
@@ -68,9 +68,9 @@ class _Kept:
         self._log.start()
         self._ready = True
 
-    def catch_up(self) -> None:
+    def catch_up(self, timeout_s: float = READ_TIMEOUT_S) -> None:
         """Read what has been written until now."""
-        self._log.read_to_end()
+        self._log.read_to_end(timeout_s)
 
     def close(self) -> None:
         """Follow the topic no more."""
@@ -353,6 +353,7 @@ class KafkaStores:
             if not leads():
                 raise FencedError("This coordinator does not lead its cluster (any more), and writes nothing.")
 
+        self.may_write: Callable[[], None] = may_write
         self._writer = PlainWriter(config)
         common = (config, admin, group)
         self.configs = KafkaConfigStore(topics[0], *common, config_writer, may_write, level_set)
@@ -364,10 +365,10 @@ class KafkaStores:
         for store in (self.configs, self.offsets, self.statuses):
             store.kept.start()
 
-    def catch_up(self) -> None:
-        """Read what has been written until now, by whom ever."""
+    def catch_up(self, timeout_s: float = READ_TIMEOUT_S) -> None:
+        """Read what has been written until now, by whom ever; each of the topics within the time."""
         for store in (self.configs, self.offsets, self.statuses):
-            store.kept.catch_up()
+            store.kept.catch_up(timeout_s)
 
     def close(self) -> None:
         """Let go of all connections."""

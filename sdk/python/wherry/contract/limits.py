@@ -49,8 +49,8 @@ RECONNECT_BACKOFF_MAX_MS: Final = 1000
 RETRY_ATTEMPTS_MAX: Final = 20
 RETRY_WAIT_INITIAL_S: Final = 0.05
 RETRY_WAIT_MAX_S: Final = 2.0
-SOCKET_PATH_BYTES_MAX: Final = 107
-"""The kernel's 108 bytes hold an end mark too."""
+SOCKET_PATH_BYTES_MAX: Final = 105
+"""The kernel's 108 bytes hold an end mark too, and gRPC counts the two slashes of `unix://` as part of the path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from typing import Any
 
 import anyio
 import pytest
+from starlette.responses import Response
 
+from wherry.contract.errors import TransientError
 from wherry.coordinator.rest.forward import NO_LEADER, TOO_MANY_HOPS, Forwarding
 
 
@@ -170,3 +172,34 @@ def free_tcp_port_of_nobody() -> int:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])
+
+
+def test_an_answer_waits_until_what_it_changed_is_read_here_too():
+    read: list[str] = []
+
+    async def told(status: int, fails: bool) -> int:
+        def catch_up() -> None:
+            read.append("on")
+            if fails:
+                raise TransientError("too slow")
+
+        forwarding = Forwarding(None, Leader("http://leader"), lambda *_: None, catch_up=catch_up)  # type: ignore[arg-type]
+
+        async def send(*_: object) -> Response:
+            return Response(status_code=status)
+
+        forwarding._send = send  # type: ignore[method-assign]
+        scope = {"type": "http", "method": "PUT", "path": "/connectors/c/pause", "query_string": b"", "headers": []}
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def take(message: Any) -> None:
+            sent.append(message)
+
+        await forwarding(scope, receive, take)
+        return int(sent[0]["status"])
+
+    assert [anyio.run(told, *case) for case in ((202, False), (202, True), (409, False))] == [202, 202, 409]
+    assert read == ["on", "on"], "what was refused has changed nothing"
