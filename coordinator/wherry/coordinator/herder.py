@@ -42,7 +42,8 @@ from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine, SparkSettings
 from wherry.coordinator.staged import StagedCommits
-from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredStatus, StoredTopic
+from wherry.coordinator.states import restarting, task_status_of
+from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredTopic
 from wherry.coordinator.store.own_topics import OwnTopicOffsets
 from wherry.coordinator.watcher import Watcher
 
@@ -271,7 +272,7 @@ class StandardHerder:
         self._hands.traces.follow(name)
         before = self.status(name) if include_tasks or only_failed else None
         self._runner.post(ev.ConnectorRestarted(name, include_tasks, only_failed))
-        return None if before is None else _restarting(before, include_tasks, only_failed)
+        return None if before is None else restarting(before, include_tasks, only_failed)
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
@@ -289,7 +290,7 @@ class StandardHerder:
         if shown is None:
             raise api.NotFoundError(f"No status found for connector {name}")
         version = self._version(name)
-        tasks = (_task_status(status, version) for status in self._stores.statuses.tasks(name))
+        tasks = (task_status_of(status, version) for status in self._stores.statuses.tasks(name))
         connector = api.ConnectorStatus(shown.state, shown.worker_id, shown.trace, version)
         return api.ConnectorStateInfo(name, connector, tuple(tasks), self._type(name))
 
@@ -298,7 +299,7 @@ class StandardHerder:
         shown = self._stores.statuses.get(name, task)
         if shown is None:
             raise api.NotFoundError(f"No status found for task {name}-{task}")
-        return _task_status(shown, self._version(name))
+        return task_status_of(shown, self._version(name))
 
     def topics(self, name: str) -> list[str]:
         """Topics the connector has used."""
@@ -575,29 +576,6 @@ def _writes_itself(config: Mapping[str, str], plugin: Plugin | None) -> bool:
 
 def _own_host(worker_id: str) -> str:
     return worker_id.rpartition(":")[0] or "127.0.0.1"
-
-
-def _task_status(status: StoredStatus, version: str | None) -> api.TaskStatus:
-    assert status.task is not None, "a task's status has its number"
-    return api.TaskStatus(status.task, status.state, status.worker_id, status.trace, version)
-
-
-def _restarting(before: api.ConnectorStateInfo, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo:
-    """The answer to a restart: what is restarted shows RESTARTING, its old trace stays."""
-
-    def affected(state: api.State) -> bool:
-        return state is api.State.FAILED if only_failed else True
-
-    connector = before.connector
-    if affected(connector.state):
-        connector = api.ConnectorStatus(api.State.RESTARTING, connector.worker_id, connector.trace, connector.version)
-    tasks = tuple(
-        api.TaskStatus(task.id, api.State.RESTARTING, task.worker_id, task.trace, task.version)
-        if include_tasks and affected(task.state)
-        else task
-        for task in before.tasks
-    )
-    return api.ConnectorStateInfo(before.name, connector, tasks, before.type)
 
 
 _: type[api.Herder] = StandardHerder  # checked by mypy
