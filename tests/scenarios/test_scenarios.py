@@ -58,6 +58,15 @@ class Stage:
             return ev.EngineUp()
         return ev.EngineDown(ev.Failure(ErrorClass.TRANSIENT, message), permanent="for-good" in more)
 
+    def executors(self, *told: str) -> ev.Event:
+        pairs = (each.partition(":") for each in told)
+        return ev.ExecutorsSeen(tuple(ev.Executor(executor, int(slots or 16)) for executor, _, slots in pairs))
+
+    def given(self, *, starts: str = "64", silence_s: str = "10") -> ev.Event:
+        times = LeaseTimes(silence_ms=int(silence_s) * 1000)
+        self.machine = Machine(generation=0, times=times, starts_max=int(starts))
+        return ev.Tick()
+
     def lead(self, generation: str) -> ev.Event:
         return ev.LeadershipGiven(int(generation))
 
@@ -128,12 +137,14 @@ class Stage:
 
     # ---- leases
 
-    def open(self, name: str, task: str, *, attempt: str = "0", lease: str = "", generation: str = "") -> ev.Event:
+    def open(
+        self, name: str, task: str, *, attempt: str = "0", lease: str = "", generation: str = "", on: str = ""
+    ) -> ev.Event:
         self.requests += 1
         found = self._lease(name, task)
         held = found.generation if found else 0
         return ev.LeaseOpening(
-            name, lease or found.id, int(generation or held), int(attempt), self.requests, f"worker-{task}"
+            name, lease or found.id, int(generation or held), int(attempt), self.requests, f"worker-{task}", on
         )
 
     def report(self, name: str, task: str, *flags: str, attempt: str = "", lease: str = "", **fields: str) -> ev.Event:
@@ -146,6 +157,7 @@ class Stage:
             tuple(Position(p, "{}") for p in fields.get("positions", "").split(",") if p),
             splits_done=tuple(s for s in fields.get("done", "").split(",") if s),
             want_split="want" in flags,
+            started="starting" not in flags,
         )
 
     def end(self, name: str, task: str, reason: str, error_class: str = "", message: str = "") -> ev.Event:
@@ -177,7 +189,8 @@ def told(effect: fx.Effect) -> str:
             flags = f"{' first' if effect.first else ''}{' restored' if effect.restored else ''}"
             return f"{name} {effect.connector} generation={effect.generation}{active}{flags}"
         case fx.StartLeases():
-            return f"{name} {' '.join(lease.lease for lease in effect.leases)}"
+            starts = (f"{each.lease}{f'@{each.executor}' if each.executor else ''}" for each in effect.leases)
+            return f"{name} {' '.join(starts)}"
         case fx.GrantLease():
             return f"{name} {effect.lease} attempt={effect.attempt} {work_told(effect.work)}"
         case fx.RefuseLease():

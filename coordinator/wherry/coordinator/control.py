@@ -94,7 +94,8 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         positions: Answers a source's question: (connector, partitions) -> one position each. May read a store.
         figures: Takes what leases count.
         directory: For the Unix socket; made with mode 0700.
-        tcp_host: Serve TCP on this address as well; None for local masters.
+        tcp_host: Serve TCP as well, told to workers by this name; None for local masters.
+        tcp_bind: The address to listen on for that; empty means the one of `tcp_host`.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         directory: Path,
         *,
         tcp_host: str | None = None,
+        tcp_bind: str = "",
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self.endpoints: tuple[str, ...] = ()
@@ -113,6 +115,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         self._figures = figures
         self._directory = directory
         self._tcp_host = tcp_host
+        self._tcp_bind = tcp_bind or tcp_host
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
         self._requests: dict[int, Future[lease_pb2.OpenLeaseResponse]] = {}
@@ -139,7 +142,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         server.add_insecure_port(f"unix://{path}")
         endpoints = [f"unix://{path}"]
         if self._tcp_host is not None:
-            port = server.add_insecure_port(f"{self._tcp_host}:0")
+            port = _listen(server, self._tcp_bind or self._tcp_host)
             endpoints.append(f"{self._tcp_host}:{port}")
         server.start()
         self._server = server
@@ -237,7 +240,17 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
                 line = self._lines[request.lease_id] = _Line(request.lease_id, connector, request.generation)
             line.touched_s = time.monotonic()
         worker = f"{request.worker.host}:{request.worker.pid}"
-        self._post(ev.LeaseOpening(connector, request.lease_id, request.generation, request.attempt, number, worker))
+        self._post(
+            ev.LeaseOpening(
+                connector,
+                request.lease_id,
+                request.generation,
+                request.attempt,
+                number,
+                worker,
+                request.worker.executor,
+            )
+        )
         try:
             response = answer.result(OPEN_TIMEOUT_S)
         except _RefusedError as refused:
@@ -334,6 +347,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
                         tuple(report.splits_done),
                         report.want_split,
                         report.trouble,
+                        report.phase != lease_pb2.LEASE_PHASE_STARTING,
                     )
                 )
             case "ended":
@@ -355,6 +369,21 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
             del self._lines[lease]
         while len(self._lines) >= LINES_MAX:
             del self._lines[next(iter(self._lines))]
+
+
+def _listen(server: grpc.Server, host: str) -> int:
+    try:
+        port = int(server.add_insecure_port(f"{host}:0"))
+    except RuntimeError:
+        port = 0
+    if not port:
+        raise ConfigError(
+            f"Workers are to reach this coordinator at {host}, but that is no address of this machine: set "
+            "wherry.spark.driver.host to a name or address by which Spark's machines reach it, and "
+            "wherry.spark.driver.bindAddress to the address to listen on where that is another.",
+            key="wherry.spark.driver.host",
+        )
+    return port
 
 
 class _RefusedError(Exception):

@@ -24,6 +24,7 @@ from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.herder import Stores
 from wherry.coordinator.leadership import GroupSettings, Leadership
 from wherry.coordinator.main import KAFKA_RETRY_S, STOP_TIMEOUT_S, StandaloneWorker, own_version, run, tell_versions
+from wherry.coordinator.manners import standby_is_warm
 from wherry.coordinator.rest import tls
 from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.forward import Forwarding
@@ -107,7 +108,7 @@ class DistributedWorker(StandaloneWorker):
         return tls.client_context(tls.settings(self._worker.values, tls.MAIN_PREFIX), "the leader's listener")
 
     def _start_parts(self) -> None:
-        self.herder.await_lead(lambda: self._ready, warm=self._worker.parsed["wherry.standby"] == "warm")
+        self.herder.await_lead(lambda: self._ready, warm=standby_is_warm(self._worker))
 
     def _begin(self) -> None:
         assert self._leadership is not None, "it is made before the start"

@@ -35,6 +35,8 @@ class LeaseStart:
 
     lease: str
     task: int
+    executor: str = ""
+    """Where it would better run; empty leaves it to Spark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,8 @@ class LeaseOpening:
     attempt: int
     request: int
     worker: str = ""
+    executor: str = ""
+    """Spark's id of the executor that runs it; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,8 @@ class LeaseReported:
     splits_done: tuple[str, ...] = ()
     want_split: bool = False
     trouble: str = ""
+    started: bool = True
+    """It no longer waits for its sidecar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +274,22 @@ class EngineDown:
 
     failure: Failure
     permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Where leases can run."""
+
+    id: str
+    slots: int
+    """How many leases side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsSeen:
+    """All of Spark's executors; none where leases run beside the driver."""
+
+    executors: tuple[Executor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,4 +331,4 @@ ConnectorEvent = (
     | LeaseEnded
     | LeaseLost
 )
-Event = ConnectorEvent | EngineUp | EngineDown | Tick | LeadershipGiven | LeadershipLost | ShutdownAsked
+Event = ConnectorEvent | EngineUp | EngineDown | ExecutorsSeen | Tick | LeadershipGiven | LeadershipLost | ShutdownAsked

@@ -22,9 +22,14 @@ from wherry.coordinator import task as tasks
 from wherry.coordinator.assignment import SplitQueue
 from wherry.coordinator.history import RestartHistory
 from wherry.coordinator.lease import Lease, LeaseInput, LeasePhase, LeaseTimes
+from wherry.coordinator.spread import Spread
+from wherry.coordinator.starts import Starts
 from wherry.coordinator.task import Task, TaskInput, TaskState
 
+ATTEMPTS_AGAIN_MAX: Final = 2
+"""So often Spark may run a lease again whose worker has died; below what it counts before it fails a job."""
 _LOSSES: Final = frozenset({ev.EndReason.DRAINED, ev.EndReason.FENCED})
+_AT_REST: Final = frozenset(state for state in TaskState if state not in tasks.LEASED) - {TaskState.WAITING}
 
 
 @dataclass(slots=True)
@@ -43,6 +48,8 @@ class Surroundings:
     generation: int = 0
     """Last one given out, over all connectors."""
     lease_number: int = 0
+    starts: Starts = field(default_factory=Starts)
+    spread: Spread = field(default_factory=Spread)
 
     def next_generation(self) -> int:
         """A generation higher than all before."""
@@ -121,6 +128,8 @@ class Handout:
         self.tasks[number] = after
         if failure is not None and after is not before:
             self.history.failed(number, after, failure, now_ms)
+        if after.state in _AT_REST:
+            self._around.spread.rests((self.spec.name, number))
         watched = self.spec.kind is ev.Kind.SINK and before.work is not None and before.work.partitions
         if watched and before.state is not after.state:
             if after.state is TaskState.PARKED and before.work is not None:
@@ -171,8 +180,15 @@ class Handout:
             return
         if not self._around.engine_up or any(task.state in tasks.ENDING for task in self.tasks.values()):
             return
-        starts = [start for task in waiting if (start := self._lease_for(task, now_ms)) is not None]
-        self.caught_up = frozenset()
+        starts = []
+        for task in waiting:
+            if not self._around.starts.free:
+                self._around.starts.block(self.spec.name)
+                break
+            if (start := self._lease_for(task, now_ms)) is not None:
+                starts.append(start)
+        else:
+            self.caught_up = frozenset()
         if starts:
             self._out.append(fx.StartLeases(self.spec.name, self.generation, tuple(starts)))
 
@@ -202,7 +218,12 @@ class Handout:
             times=self._around.times,
         )
         self.task_input(task.number, TaskInput.LAUNCHED, now_ms)
-        return fx.LeaseStart(lease_id, task.number)
+        self._around.starts.begin(lease_id, now_ms)
+        return fx.LeaseStart(lease_id, task.number, self._around.spread.launch(lease_id, (self.spec.name, task.number)))
+
+    def move(self, number: int, now_ms: int) -> None:
+        """End a task's lease in good order so that its next one starts where there is less to do."""
+        self.task_input(number, TaskInput.MOVE, now_ms)
 
     # ---- time --------------------------------------------------------------------------------------------------
 
@@ -242,6 +263,11 @@ class Handout:
         if lease is None or lease.generation != event.generation or self._around.closing:
             self._refuse(event, "The lease is over, or a newer generation has taken over.")
             return
+        if event.attempt > ATTEMPTS_AGAIN_MAX:
+            # Spark would give up the whole job at its next failure, and with it the leases that run well.
+            self._refuse(event, "It has lost its worker too often.")
+            self.lost(lease.id, f"The worker of the lease has died {event.attempt} times.", now_ms)
+            return
         stepped = leases.step(lease, LeaseInput.OPENED, now_ms, self._around.times, attempt=event.attempt)
         if stepped is None:
             self._refuse(event, "The lease is ending, or a newer attempt has taken over.")
@@ -260,6 +286,8 @@ class Handout:
             opened = replace(opened, split=split.id)
             work = ev.TaskWork(split, split=True)
         self.leases[lease.id] = replace(opened, worker=event.worker)
+        # A runner of splits comes to its end by itself, and what it reads now would be read again.
+        self._around.spread.opened(lease.id, event.executor, movable=task.work is not None)
         self._out += effects
         self.task_input(lease.task, TaskInput.OPENED, now_ms)
         self._out.append(
@@ -284,6 +312,8 @@ class Handout:
         # Invariant 2: a stale lease, generation or attempt moves no position.
         if lease is None or not leases.accepts(lease, event.attempt):
             return
+        if event.started:
+            self._around.starts.done(lease.id)
         stepped = leases.step(lease, LeaseInput.REPORTED, now_ms, self._around.times)
         if stepped is None:
             return
@@ -325,6 +355,8 @@ class Handout:
     def all_lost(self, now_ms: int) -> None:
         """What ran all leases is gone; that is no fault of theirs."""
         for lease in list(self.leases.values()):
+            # Executors on other machines outlive the session for a moment.
+            self._out.append(fx.FenceLease(self.spec.name, lease.id, lease.generation))
             self._lease_over(lease, LeaseInput.LOST, now_ms, blameless=True)
 
     def _commit_failed(self, event: ev.CommitFailed, now_ms: int) -> None:
@@ -353,7 +385,7 @@ class Handout:
         self.leases[lease.id] = lease
         if lease.phase is not LeasePhase.ENDED:
             return
-        del self.leases[lease.id]
+        self.forget(lease.id)
         if self.spec.exactly_once and given is not LeaseInput.ENDED:
             self._out.append(fx.ShutOut(self.spec.name, self.spec, lease.task))
         task = self.tasks[lease.task]
@@ -371,6 +403,12 @@ class Handout:
             self.task_input(task.number, TaskInput.FAILED, now_ms, failure=failure, at_once=bool(lost))
             retry_at_ms = self.tasks[task.number].retry_at_ms
             self.splits.put_back(lease.split or "", retry_at_ms=now_ms if retry_at_ms is None else retry_at_ms)
+
+    def forget(self, lease_id: str) -> None:
+        """A lease is no more."""
+        del self.leases[lease_id]
+        self._around.starts.done(lease_id)
+        self._around.spread.over(lease_id)
 
 
 def _silence(lease: Lease, times: LeaseTimes) -> str:

@@ -201,7 +201,8 @@ class Hands:
             with self._span("lease.start", effect.connector):
                 specs = [(lease.lease, self._spec_of(effect, lease)) for lease in effect.leases]
             tasks = ",".join(str(lease.task) for lease in effect.leases)
-            self.spark.submit(effect.connector, specs, f"{effect.connector}/{tasks}")
+            places = [lease.executor for lease in effect.leases]
+            self.spark.submit(effect.connector, specs, f"{effect.connector}/{tasks}", places)
 
         self._in_order(effect.connector, start)
 

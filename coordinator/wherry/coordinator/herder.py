@@ -34,13 +34,20 @@ from wherry.coordinator.hands import Hands
 from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.machine import Machine
-from wherry.coordinator.manners import lease_times, lease_timings, restart_policy
+from wherry.coordinator.manners import (
+    lease_times,
+    lease_timings,
+    restart_policy,
+    spark_settings,
+    spread_times,
+    starts_max,
+)
 from wherry.coordinator.overlaps import overlaps, sinks_of
 from wherry.coordinator.planner import Planner
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
-from wherry.coordinator.spark import SparkEngine, SparkSettings
+from wherry.coordinator.spark import SparkEngine
 from wherry.coordinator.staged import StagedCommits
 from wherry.coordinator.states import restarting, task_status_of
 from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredTopic
@@ -100,12 +107,18 @@ class StandardHerder:
         self._stores = stores
         self._worker_id = worker_id
         self._cluster_id = cluster_id
-        machine = Machine(generation=int(time.time()), times=lease_times(worker), jitter=random.SystemRandom().random)
+        machine = Machine(
+            generation=int(time.time()),
+            times=lease_times(worker),
+            jitter=random.SystemRandom().random,
+            starts_max=starts_max(worker),
+            spread=spread_times(worker),
+        )
         self._runner = Runner(machine, lambda effect: self._hands.carry_out(effect))
         post = self._runner.post
         kafka = KafkaAdmin(worker.admin_config())
         self.figures = Figures(self._topic_used)
-        spark = SparkSettings(worker.spark_master, worker.spark_settings, run_directory)
+        spark = spark_settings(worker, run_directory, _own_host(worker_id))
         # Workers on other machines have a host of their own there.
         host_endpoint = hosts.endpoint if spark.local else ""
         self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
@@ -122,7 +135,8 @@ class StandardHerder:
                 keeper.load_source,
                 self.figures,
                 run_directory,
-                tcp_host=None if spark.local else _own_host(worker_id),
+                tcp_host=None if spark.local else spark.host,
+                tcp_bind=worker.spark_settings.get("spark.driver.bindAddress", ""),
             ),
             spark=SparkEngine(spark, post),
             hosts=hosts,

@@ -17,6 +17,8 @@ from wherry.coordinator.book import Book
 from wherry.coordinator.connector import ConnectorState
 from wherry.coordinator.handout import Surroundings
 from wherry.coordinator.lease import Lease, LeaseTimes
+from wherry.coordinator.spread import Spread, SpreadTimes
+from wherry.coordinator.starts import STARTS_MAX_DEFAULT, Starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Machine:
         times: How long leases may be silent.
         jitter: Gives 0 … 1 for each back-off.
         plan_timeout_ms: How long a plan may take.
+        starts_max: How many leases start at once on each machine that runs leases.
+        spread: How calmly leases are moved between executors.
     """
 
     def __init__(
@@ -44,9 +48,16 @@ class Machine:
         times: LeaseTimes | None = None,
         jitter: Callable[[], float] = lambda: 0.0,
         plan_timeout_ms: int = 90_000,
+        starts_max: int = STARTS_MAX_DEFAULT,
+        spread: SpreadTimes | None = None,
     ) -> None:
         self._around = Surroundings(
-            times=times or LeaseTimes(), plan_timeout_ms=plan_timeout_ms, jitter=jitter, generation=generation
+            times=times or LeaseTimes(),
+            plan_timeout_ms=plan_timeout_ms,
+            jitter=jitter,
+            generation=generation,
+            starts=Starts(starts_max),
+            spread=Spread(spread or SpreadTimes()),
         )
         self._books: dict[str, Book] = {}
         self._timers: list[tuple[int, str]] = []
@@ -55,6 +66,11 @@ class Machine:
 
     def step(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
         """Take in an event; the answer is to be carried out in order."""
+        effects = self._take_in(event, now_ms)
+        effects += self._move_leases(now_ms)
+        return effects + self._start_more(now_ms)
+
+    def _take_in(self, event: ev.Event, now_ms: int) -> list[fx.Effect]:
         match event:
             case ev.Tick():
                 return self._tick(now_ms)
@@ -66,6 +82,10 @@ class Machine:
                 self._around.engine_up = False
                 self._around.engine_failure = event.failure if event.permanent else None
                 return self._all(lambda book: book.engine_lost(now_ms), now_ms)
+            case ev.ExecutorsSeen():
+                self._around.starts.machines = len(event.executors)
+                self._around.spread.executors_seen(event.executors)
+                return []
             case ev.LeadershipGiven():
                 self._around.generation = max(self._around.generation, event.generation)
                 self._around.leads = True
@@ -80,6 +100,11 @@ class Machine:
 
     def due_ms(self) -> int | None:
         """When a Tick has something to do next; None if never."""
+        spread_ms = self._around.spread.due_ms() if self._may_move else None
+        times = (self._timer_ms(), self._around.starts.due_ms(), spread_ms)
+        return min((time for time in times if time is not None), default=None)
+
+    def _timer_ms(self) -> int | None:
         while self._timers and self._due.get(self._timers[0][1]) != self._timers[0][0]:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
@@ -137,7 +162,8 @@ class Machine:
         """A new connector, also in place of one that is still being deleted: that one's leases are fenced."""
         effects: list[fx.Effect] = []
         if old is not None:
-            for lease in old.handout.leases.values():
+            for lease in list(old.handout.leases.values()):
+                old.handout.forget(lease.id)
                 effects += [
                     fx.FenceLease(old.name, lease.id, lease.generation),
                     fx.CancelLease(old.name, lease.id),
@@ -151,7 +177,8 @@ class Machine:
         self._around.leads = False
         effects: list[fx.Effect] = []
         for book in self._books.values():
-            for lease in book.handout.leases.values():
+            for lease in list(book.handout.leases.values()):
+                book.handout.forget(lease.id)
                 effects += [
                     fx.FenceLease(book.name, lease.id, lease.generation),
                     fx.CancelLease(book.name, lease.id),
@@ -171,11 +198,36 @@ class Machine:
 
     def _tick(self, now_ms: int) -> list[fx.Effect]:
         effects: list[fx.Effect] = []
-        while (due_ms := self.due_ms()) is not None and due_ms <= now_ms:
+        self._around.starts.expire(now_ms)
+        while (due_ms := self._timer_ms()) is not None and due_ms <= now_ms:
             book = self._books[heapq.heappop(self._timers)[1]]
             del self._due[book.name]
             book.tick(now_ms)
             effects += self._settled(book, now_ms)
+        return effects
+
+    def _move_leases(self, now_ms: int) -> list[fx.Effect]:
+        """End leases of executors that have had more to do than others for long."""
+        if not self._may_move:
+            return []
+        effects: list[fx.Effect] = []
+        for lease, (connector, task) in self._around.spread.moves(now_ms):
+            book = self._books.get(connector)
+            if book is not None and lease in book.handout.leases:
+                book.handout.move(task, now_ms)
+                effects += self._settled(book, now_ms)
+        return effects
+
+    @property
+    def _may_move(self) -> bool:
+        return self._around.engine_up and not self._around.closing
+
+    def _start_more(self, now_ms: int) -> list[fx.Effect]:
+        """Let connectors go on whose leases had to wait for others that were starting, in turn."""
+        effects: list[fx.Effect] = []
+        while (name := self._around.starts.next_connector()) is not None:
+            if (book := self._books.get(name)) is not None:
+                effects += self._settled(book, now_ms)
         return effects
 
     def _settled(self, book: Book, now_ms: int) -> list[fx.Effect]:

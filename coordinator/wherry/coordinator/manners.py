@@ -5,13 +5,21 @@ Translates settings, and nothing else.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Final
 
 from wherry.coordinator import events as ev
+from wherry.coordinator.config import sparkmaster
 from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.executors import own_address
 from wherry.coordinator.grants import LeaseTimings
 from wherry.coordinator.lease import LeaseTimes
+from wherry.coordinator.spark import SparkSettings
+from wherry.coordinator.spread import SpreadTimes
 
+STARTS_MIN: Final = 4
+STARTS_PER_CORE: Final = 2
 DRAIN_MS_MAX: Final = 3_500
 """SIGTERM leaves 5 s in all."""
 
@@ -44,3 +52,38 @@ def restart_policy(worker: WorkerConfig) -> ev.RestartPolicy:
         base_ms=int(worker.parsed["wherry.restart.base.ms"]),
         delay_ms_max=int(worker.parsed["wherry.restart.delay.max.ms"]),
     )
+
+
+def starts_max(worker: WorkerConfig) -> int:
+    """How many leases start at once on each machine: by default so many that its cores are busy, and not fought for."""
+    return int(worker.parsed["wherry.lease.starts.max"]) or max(STARTS_MIN, STARTS_PER_CORE * (os.cpu_count() or 1))
+
+
+def spread_times(worker: WorkerConfig) -> SpreadTimes:
+    """How calmly leases are moved between executors."""
+    return SpreadTimes(window_ms=int(worker.parsed["wherry.rebalance.window.ms"]))
+
+
+def spark_settings(worker: WorkerConfig, run_directory: Path, fallback_host: str) -> SparkSettings:
+    """How Spark is started, and by which address its executors reach the driver and the coordinator.
+
+    Raises:
+        ConfigError: Its master can't be used as things are.
+    """
+    master, own = worker.spark_master, worker.spark_settings
+    sparkmaster.check(master, own, os.environ)
+    host = own.get("spark.driver.host") or (
+        "" if sparkmaster.runs_locally(master) else own_address(master, fallback_host)
+    )
+    return SparkSettings(master, own, run_directory, host=host)
+
+
+def standby_is_warm(worker: WorkerConfig) -> bool:
+    """Whether Spark runs where no connectors do.
+
+    On a cluster only where that was asked for in so many words: an application takes all cores that it may have, also
+    while it has nothing to do, and the leader would get none.
+    """
+    if "wherry.standby" in worker.values or sparkmaster.runs_locally(worker.spark_master):
+        return bool(worker.parsed["wherry.standby"] == "warm")
+    return False

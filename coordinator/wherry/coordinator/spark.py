@@ -29,8 +29,10 @@ from typing import Any, Final
 
 from wherry.contract.errors import ErrorClass
 from wherry.coordinator import events as ev
+from wherry.coordinator.config import sparkmaster
 from wherry.coordinator.dev.errors import JavaError
 from wherry.coordinator.dev.java import find_java
+from wherry.coordinator.executors import EXECUTORS_POLL_S, PLACE_WAIT, Executors, placed, warm_up
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("wherry.spark.jvm")
@@ -48,6 +50,21 @@ DAEMON_MODULE: Final = "wherry.worker.daemon"
 
 # One thread compiles, one collects: the JVM only schedules. Measured: session 9.2 s → 4.1 s, first job 5.5 s → 3.0 s.
 _JVM_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+
+_JVM_ENDED: Final = "The Spark JVM has ended; it is started again."
+
+_EXECUTOR_CONF: Final = {
+    # It only starts Python; Spark takes no less.
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": _JVM_OPTIONS,
+    "spark.locality.wait": PLACE_WAIT,
+    "spark.task.maxFailures": str(TASK_ATTEMPTS_MAX),
+    # A lease whose executor hangs: its silence is noticed by the coordinator long before.
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.network.timeout": "60s",
+    # What ran on an executor that is gone, runs again; an executor is not to blame for it.
+    "spark.excludeOnFailure.enabled": "false",
+}
 
 _LOG4J: Final = """\
 status = error
@@ -80,11 +97,13 @@ class SparkSettings:
     run_directory: Path = Path("/tmp")  # noqa: S108 - only where nobody says otherwise, as in a test
     log_level: str = "error"
     name: str = "wherry"
+    host: str = ""
+    """By which executors on other machines reach the driver; empty leaves it to Spark."""
 
     @property
     def local(self) -> bool:
-        """Whether workers run on this machine only."""
-        return self.master.startswith("local")
+        """Whether workers run beside the driver."""
+        return sparkmaster.runs_locally(self.master)
 
 
 @dataclass(slots=True)
@@ -126,14 +145,24 @@ class SparkEngine:
         self.state = "starting"
         self.message = "Spark is starting."
         self.started_s: float | None = None
+        self._executors = Executors(post=lambda event: self._post(event))
 
     def start(self) -> None:
         """Start the session in the background; EngineUp or EngineDown says how it went."""
         self._keeper = threading.Thread(target=self._keep, name="spark-session", daemon=True)
         self._keeper.start()
 
-    def submit(self, connector: str, specs: Sequence[tuple[str, bytes]], description: str) -> None:
-        """Run leases, each given by id and spec, as one job. Returns at once; LeaseLost if it can't be done."""
+    def submit(
+        self, connector: str, specs: Sequence[tuple[str, bytes]], description: str, executors: Sequence[str] = ()
+    ) -> None:
+        """Run leases, each given by id and spec, as one job. Returns at once; LeaseLost if it can't be done.
+
+        Args:
+            connector: Whose leases they are.
+            specs: Id and serialized LeaseSpec of each.
+            description: What people see in Spark's pages.
+            executors: Where each would better run, as ids of executors; an empty one, or none at all, is no wish.
+        """
         with self._lock:
             self._job_number += 1
             order = tuple(lease for lease, _ in specs)
@@ -145,7 +174,7 @@ class SparkEngine:
             return
         thread = threading.Thread(
             target=self._run,
-            args=(context, job, list(specs), description),
+            args=(context, job, list(specs), description, [self._executors.place(each) for each in executors]),
             name=f"{job.group}-{connector}",
             daemon=True,
         )
@@ -183,34 +212,40 @@ class SparkEngine:
     # ---- the session ---------------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        for restart in range(RESTARTS_MAX):
+        restart = 0
+        while restart < RESTARTS_MAX:
             if self._stopping.wait(RESTART_DELAY_S if restart else 0):
                 return
+            restart += 1
             try:
                 context = self._open()
             except JavaError as error:
                 self._down(ev.Failure(ErrorClass.CONFIG, str(error)), permanent=True)
                 return
             except Exception as error:
-                self._down(ev.Failure(ErrorClass.TRANSIENT, _session_failure(error)), permanent=restart > 1)
+                self._down(ev.Failure(ErrorClass.TRANSIENT, _session_failure(error)), permanent=restart > 2)
                 continue
+            restart = 1  # those in a row count
             with self._lock:
                 self._context = context
             if self._stopping.is_set():  # stop came while the session was starting
                 self.stop()
                 return
-            self._watch(context)
+            why = self._watch(context)
             if self._stopping.is_set():
                 return
             with self._lock:
                 self._context = None
-            self._down(ev.Failure(ErrorClass.TRANSIENT, "The Spark JVM has ended; it is started again."))
-            _forget_context()
+            self._down(ev.Failure(ErrorClass.TRANSIENT, why))
+            _end_jvm(context, getattr(context._gateway, "proc", None))
 
     def _open(self) -> Any:
         java = find_java()
         began = time.monotonic()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # `spark.pyspark.python` is spark-submit's to obey, and there is none here.
+        os.environ["PYSPARK_PYTHON"] = self.settings.conf.get("spark.pyspark.python") or os.environ.get(
+            "PYSPARK_PYTHON", sys.executable
+        )
         os.environ["JAVA_HOME"] = str(java.executable.parent.parent)
         from pyspark import SparkConf, SparkContext  # heavy, and only now needed
 
@@ -249,30 +284,53 @@ class SparkEngine:
         }
         if self.settings.local:
             conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        else:
+            conf |= _EXECUTOR_CONF | ({"spark.driver.host": self.settings.host} if self.settings.host else {})
         if importlib.util.find_spec("wherry.worker") and importlib.util.find_spec(DAEMON_MODULE):
             conf["spark.python.daemon.module"] = DAEMON_MODULE
         own = dict(self.settings.conf)
-        options = own.pop("spark.driver.extraJavaOptions", "")
-        conf |= own
-        conf["spark.driver.extraJavaOptions"] = f"{conf['spark.driver.extraJavaOptions']} {options}".strip()
-        return conf
+        for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+            own[key] = f"{conf.get(key, '')} {own.get(key, '')}".strip()
+        return conf | own
 
-    def _watch(self, context: Any) -> None:
-        """Tell that Spark is there, warm it up while nothing runs, and return when its JVM has ended."""
+    def _watch(self, context: Any) -> str:
+        """Tell that Spark is there, warm it up while nothing runs, and return when it is no longer, and why."""
         self.state, self.message = "up", "Spark is running."
         log.info("Spark %s is up after %.1f s (%s)", context.version, self.started_s, self.settings.master)
         self._post(ev.EngineUp())
         process = getattr(context._gateway, "proc", None)
+        if not self.settings.local:
+            return self._watch_cluster(context, process)
         if not self._stopping.wait(WARM_UP_AFTER_S) and self._job_number == 0:
             _quietly(lambda: _warm_up(context))
         while not self._stopping.is_set():
             if process is None:
                 self._stopping.wait(1.0)
             elif process.poll() is not None:
-                return
+                break
             else:
                 with contextlib.suppress(Exception):  # TimeoutExpired: it lives
                     process.wait(0.5)
+        return _JVM_ENDED
+
+    def _watch_cluster(self, context: Any, process: Any) -> str:
+        """Follow executors until the session is lost: its JVM, its place at the Master, or all executors for long."""
+        self._executors.new_session()
+        while not self._stopping.wait(EXECUTORS_POLL_S):
+            if process is not None and process.poll() is not None:
+                break
+            try:
+                if context._jsc.sc().isStopped():
+                    return f"Spark at {self.settings.master} has ended the session; it is started again."
+                new = self._executors.look(context)
+            except Exception as error:
+                log.debug("Spark did not tell its executors: %s", error)
+                continue
+            if new:
+                warm_up(context, new, lambda: not self._stopping.is_set())
+            if why := self._executors.given_up(self.settings.master):
+                return why
+        return _JVM_ENDED
 
     def _down(self, failure: ev.Failure, *, permanent: bool = False) -> None:
         self.state, self.message = "failed", failure.message
@@ -283,12 +341,14 @@ class SparkEngine:
 
     # ---- jobs ----------------------------------------------------------------------------------------------------
 
-    def _run(self, context: Any, job: _Job, specs: list[tuple[str, bytes]], description: str) -> None:
+    def _run(
+        self, context: Any, job: _Job, specs: list[tuple[str, bytes]], description: str, places: list[str]
+    ) -> None:
         try:
             # Thread-local in the JVM, too: PySpark pins a JVM thread to each Python thread.
             context.setJobGroup(job.group, description, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", job.connector)
-            rows = context.parallelize(specs, len(specs)).mapPartitions(_lease_runner(self._entry)).collect()
+            rows = placed(context, specs, places).mapPartitions(_lease_runner(self._entry)).collect()
         except Exception as error:
             message = _job_failure(error)
             if not self._stopping.is_set() and not _jvm_ended(context):  # else EngineDown tells, and blames no task

@@ -5,6 +5,7 @@ Decides a task's next state and whether a failure is followed by a restart. Neve
     WAITING ─launched─► LAUNCHED ─opened─► RUNNING ─nothing to do─► PARKED ─woken─► WAITING
        ▲                   └──────failed──────┴─► BACKOFF ─retry─► WAITING   (or FAILED, when given up)
        └──ended── RESTARTING / PAUSING / STOPPING ◄─restart, pause, stop── LAUNCHED, RUNNING
+       └──ended── MOVING ◄─move── RUNNING
 
 Invariant: in WAITING, PARKED, BACKOFF, PAUSED, FAILED and STOPPED no lease of the task is live; in all others one is.
 """
@@ -31,6 +32,7 @@ class TaskState(enum.Enum):
     RESTARTING = "restarting"
     PAUSING = "pausing"
     STOPPING = "stopping"
+    MOVING = "moving"
     PAUSED = "paused"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -51,6 +53,7 @@ class TaskInput(enum.Enum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
+    MOVE = "move"
 
 
 _S = TaskState
@@ -79,6 +82,7 @@ TRANSITIONS: Final[dict[tuple[TaskState, TaskInput], TaskState]] = {
     (_S.RUNNING, _I.RESTART): _S.RESTARTING,
     (_S.RUNNING, _I.PAUSE): _S.PAUSING,
     (_S.RUNNING, _I.STOP): _S.STOPPING,
+    (_S.RUNNING, _I.MOVE): _S.MOVING,
     (_S.PARKED, _I.WOKEN): _S.WAITING,
     (_S.PARKED, _I.RESTART): _S.WAITING,
     (_S.PARKED, _I.PAUSE): _S.PAUSED,
@@ -99,6 +103,11 @@ TRANSITIONS: Final[dict[tuple[TaskState, TaskInput], TaskState]] = {
     (_S.PAUSING, _I.STOP): _S.STOPPING,
     (_S.STOPPING, _I.ENDED): _S.STOPPED,
     (_S.STOPPING, _I.STOP): _S.STOPPING,
+    (_S.MOVING, _I.ENDED): _S.WAITING,
+    (_S.MOVING, _I.MOVE): _S.MOVING,
+    (_S.MOVING, _I.RESTART): _S.RESTARTING,
+    (_S.MOVING, _I.PAUSE): _S.PAUSING,
+    (_S.MOVING, _I.STOP): _S.STOPPING,
     (_S.PAUSED, _I.RESUME): _S.WAITING,
     (_S.PAUSED, _I.RESTART): _S.PAUSED,
     (_S.PAUSED, _I.PAUSE): _S.PAUSED,
@@ -120,15 +129,16 @@ SHOWN: Final[dict[TaskState, State | None]] = {
     _S.RESTARTING: State.RESTARTING,
     _S.PAUSING: State.RUNNING,
     _S.STOPPING: State.RUNNING,
+    _S.MOVING: State.RUNNING,  # for as long as a lease takes to end and start elsewhere
     _S.PAUSED: State.PAUSED,
     _S.FAILED: State.FAILED,
     _S.STOPPED: None,
 }
 
-LEASED: Final = frozenset({_S.LAUNCHED, _S.RUNNING, _S.RESTARTING, _S.PAUSING, _S.STOPPING})
-ENDING: Final = frozenset({_S.RESTARTING, _S.PAUSING, _S.STOPPING})
+ENDING: Final = frozenset({_S.RESTARTING, _S.PAUSING, _S.STOPPING, _S.MOVING})
+LEASED: Final = ENDING | {_S.LAUNCHED, _S.RUNNING}
 
-_UNREMARKABLE: Final = frozenset({_I.LAUNCHED, _I.OPENED, _I.PARKED, _I.WOKEN})
+_UNREMARKABLE: Final = frozenset({_I.LAUNCHED, _I.OPENED, _I.PARKED, _I.WOKEN, _I.MOVE})
 
 NEEDS_A_PERSON: Final = frozenset({ErrorClass.CONFIG, ErrorClass.AUTH, ErrorClass.OFFSET_LOST, ErrorClass.SCHEMA})
 """Trying again changes nothing about these."""
@@ -185,7 +195,7 @@ def step(
         state=state,
         retry_at_ms=None,
         since_ms=task.since_ms if state is task.state else now_ms,
-        seen_running=task.seen_running and given in _UNREMARKABLE,
+        seen_running=task.seen_running and (given in _UNREMARKABLE or task.state is TaskState.MOVING),
     )
     match given:
         case TaskInput.OPENED:

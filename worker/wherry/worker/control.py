@@ -17,6 +17,7 @@ import grpc
 from wherry.contract import rpc
 from wherry.contract.errors import ErrorClass, TransientError, WherryError
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
+from wherry.worker import executor
 
 OPEN_TIMEOUT_S: Final = 10.0
 # One try of OpenLease; the coordinator only looks something up.
@@ -49,7 +50,7 @@ class Coordinator:
             lease_id=self._spec.lease_id,
             generation=self._spec.generation,
             attempt=self._attempt,
-            worker=lease_pb2.WorkerIdentity(host=socket.gethostname(), pid=os.getpid()),
+            worker=lease_pb2.WorkerIdentity(host=socket.gethostname(), pid=os.getpid(), executor=executor.own_id()),
             token=self._spec.token,
         )
         deadline = time.monotonic() + timeout_s

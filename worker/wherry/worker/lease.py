@@ -140,6 +140,8 @@ class Lease:
         endpoints = self._sidecars.acquire(grant.sidecars, interrupted=lambda: self._signals.interrupted)
         self._progress.use_sidecars(self._sidecars.pids)
         built = pipeline.build(grant, endpoints, lookup=self._progress.query)
+        # Told at once: others may be waiting for their turn to start.
+        self._progress.report(phase=Phase.PAUSED if grant.paused else Phase.RUNNING)
         try:
             return pump.run(built, self._policy, self._signals, self._progress)
         finally:

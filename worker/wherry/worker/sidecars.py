@@ -23,6 +23,7 @@ from wherry.contract import rpc, trace
 from wherry.contract.description import Role
 from wherry.contract.errors import TransientError
 from wherry.control.v1 import host_pb2, host_pb2_grpc, lease_pb2
+from wherry.worker import executor
 
 ACQUIRE_TIMEOUT_S: Final = 30.0
 # The host answers by itself within the time-out it is given; this much later it is taken for dead.
@@ -111,8 +112,8 @@ def own_host_endpoint() -> str:
     Raises:
         TransientError: It did not start in time.
     """
-    # Worker, Spark's Python daemon, executor: the host belongs to the executor and ends with it.
-    executor_pid = _parent_of(os.getppid())
+    # The host belongs to the executor and ends with it.
+    executor_pid = executor.pid()
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"wherry-{os.geteuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     socket_path = folder / f"host-{executor_pid}.sock"
@@ -147,11 +148,3 @@ def _is_served(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-def _parent_of(pid: int) -> int:
-    """Return the parent of a process; the process itself when it has none that can be seen."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) or pid
-    except (OSError, ValueError, IndexError):
-        return pid

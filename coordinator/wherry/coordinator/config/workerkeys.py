@@ -136,6 +136,8 @@ OWN_KEYS: tuple[ConfigKey, ...] = (
     ),
     _at_least("wherry.leader.session.timeout.ms", INT, "6000", 1000, "Silence after which another coordinator leads."),
     _key("wherry.spark.master", STRING, "local[64,4]", "Spark's master; every wherry.spark.X is passed as spark.X."),
+    _at_least("wherry.lease.starts.max", INT, "0", 0, "Leases that start at once on a machine; 0 goes by its cores."),
+    _at_least("wherry.rebalance.window.ms", LONG, "30000", 0, "How long executors stay uneven before leases move."),
     _at_least("wherry.idle.park.ms", LONG, "30000", 0, "Idle time after which a task's lease ends; 0 never parks."),
     _at_least("wherry.lease.report.interval.ms", INT, "1000", 50, "How often a lease reports."),
     _at_least("wherry.lease.timeout.ms", INT, "10000", 1000, "Silence after which a lease is lost."),
