@@ -107,14 +107,7 @@ class StandardHerder:
         self._stores = stores
         self._worker_id = worker_id
         self._cluster_id = cluster_id
-        machine = Machine(
-            generation=int(time.time()),
-            times=lease_times(worker),
-            jitter=random.SystemRandom().random,
-            starts_max=starts_max(worker),
-            spread=spread_times(worker),
-        )
-        self._runner = Runner(machine, lambda effect: self._hands.carry_out(effect))
+        self._runner = Runner(_machine(worker), lambda effect: self._hands.carry_out(effect))
         post = self._runner.post
         kafka = KafkaAdmin(worker.admin_config())
         self.figures = Figures(self._topic_used)
@@ -565,6 +558,16 @@ class StandardHerder:
         stored = self._stores.configs.snapshot().connectors.get(name)
         if stored is not None and values:
             self._stores.configs.put_connector(name, {**stored.config, **values})
+
+
+def _machine(worker: WorkerConfig) -> Machine:
+    return Machine(
+        generation=int(time.time()),
+        times=lease_times(worker),
+        jitter=random.SystemRandom().random,
+        starts_max=starts_max(worker),
+        spread=spread_times(worker),
+    )
 
 
 def _generation_at_rest(machine: Machine, name: str) -> int | None:
