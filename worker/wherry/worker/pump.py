@@ -31,6 +31,7 @@ from wherry.worker import memory
 from wherry.worker.convert.step import StageFailure, keep_rows
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
+from wherry.worker.marks import with_own_marks
 from wherry.worker.pipeline import Pipeline, Transactions
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.retry import BrokenOffError, Retrying
@@ -232,7 +233,7 @@ class _Pump:
             self._give_up(failures)
         converted = self._clock()
         self._counts.convert_time_us += int((converted - begun) * 1e6)
-        for piece, raw in pieces:
+        for piece, raw in with_own_marks(pieces):
             if piece.num_rows or piece.marks:
                 self._pipeline.writer.write(piece, raw)
                 self._note_topics(piece)

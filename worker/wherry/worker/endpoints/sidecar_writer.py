@@ -23,6 +23,7 @@ from wherry.contract.limits import MESSAGE_BYTES_MAX, MIB, ROW_BYTES_MAX, STREAM
 from wherry.contract.position import Position
 from wherry.contract.wire import WireFrame
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
+from wherry.worker.marks import with_own_marks
 
 RETAINED_BYTES_MAX: Final = 32 * MIB
 RETAINED_FRAMES_MAX: Final = 10_000
@@ -89,9 +90,11 @@ class SidecarWriter:
     def write(self, batch: Batch, raw: Batch) -> None:
         """See `Writer.write`. A batch of very large rows goes as several frames, at worst one for each row."""
         done = 0
+        pieces = []
         for piece in batch.split(MESSAGE_BYTES_MAX):
-            cut = raw if piece is batch else raw.slice(done, piece.num_rows)
+            pieces.append((piece, raw if piece is batch else raw.slice(done, piece.num_rows)))
             done += piece.num_rows
+        for piece, cut in with_own_marks(pieces):
             if piece.num_rows == 1 and piece.nbytes > ROW_BYTES_MAX:
                 self._refuse(piece, cut)
             else:
