@@ -21,8 +21,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.support.pumps import everything, fill
+from tests.support.topics import create_topic
 
 from wherry.contract.client import SidecarClient
+from wherry.contract.mirror import OffsetSync, mirror_position
 from wherry.contract.offsets_topic import read_positions
 from wherry.contract.position import Position
 from wherry.coordinator.exactly_once import open_transactions
@@ -61,7 +64,9 @@ class Bed:
         return endpoint, process
 
     def pump(self, endpoint: str, boundary: int = POLL, **wanted: Any) -> subprocess.Popen[str]:
-        arguments = {"bootstrap": self.bootstrap, "endpoint": endpoint, "id": self.id, "offsets": self.offsets}
+        arguments: dict[str, Any] = {
+            "bootstrap": self.bootstrap, "endpoint": endpoint, "id": self.id, "offsets": self.offsets,
+        }  # fmt: skip
         text = json.dumps({**arguments, "boundary": boundary, **wanted})
         process = self._start([sys.executable, str(HERE / "exactly_once.py"), text], dict(os.environ))
         assert line_of(process) == "ready"
@@ -205,3 +210,31 @@ def test_a_source_with_an_offsets_topic_of_its_own_reads_that_first_and_writes_b
     assert store.load("c") == []
     store.write("other", [Position('{"p":5}', '{"n":5}')])
     assert read_positions({"bootstrap.servers": bootstrap}, own, "other") == {}
+
+
+def test_killed_mirrors_copy_every_record_once_and_tell_true_places(bed: Bed, new_topic: Callable[..., str]) -> None:
+    fill(bed.bootstrap, bed.topic, [b"%d" % number for number in range(COUNT)])
+    copy = create_topic(bed.bootstrap, f"A.{bed.topic}", partitions=1)
+    syncs = create_topic(bed.bootstrap, f"mm2-offset-syncs.{bed.id}.internal", partitions=1)
+    config = {
+        "source.cluster.alias": "A",
+        "target.cluster.alias": bed.id,
+        "source.cluster.bootstrap.servers": bed.bootstrap,
+        # Many small batches, so that a kill finds something under way.
+        "source.consumer.max.partition.fetch.bytes": "20000",
+    }
+    wanted = {"config": config, "mirrored": [mirror_position("A", bed.topic, 0, None).partition]}
+    chance = random.Random(11)
+    for _ in range(3):
+        mirror = bed.pump("", POLL, **wanted)
+        time.sleep(chance.uniform(0.0, 0.15))
+        mirror.kill()
+        seen = committed(bed.bootstrap, copy)
+        assert seen == [b"%d" % number for number in range(len(seen))]
+    assert line_of(bed.pump("", POLL, **wanted)) == "IDLE"
+    assert committed(bed.bootstrap, copy) == [b"%d" % number for number in range(COUNT)]
+    ours = {message.offset(): message.value() for message in everything(bed.bootstrap, copy)}
+    told = [OffsetSync.parse(m.key(), m.value()) for m in everything(bed.bootstrap, syncs)]
+    assert told
+    for sync in told:
+        assert ours[sync.downstream] == b"%d" % sync.upstream

@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 
 from wherry.contract.description import Role
 from wherry.contract.errors import ConfigError, WherryError
-from wherry.contract.mirror import SOURCE_CLASS
 from wherry.contract.position import Position
 from wherry.coordinator import api, exactly_once, offsets
 from wherry.coordinator import events as ev
@@ -44,7 +43,7 @@ from wherry.coordinator.manners import (
 )
 from wherry.coordinator.overlaps import overlaps, sinks_of
 from wherry.coordinator.planner import Planner
-from wherry.coordinator.plugins import Plugin, PluginRegistry
+from wherry.coordinator.plugins import PluginRegistry
 from wherry.coordinator.reload import Reloader
 from wherry.coordinator.runner import Lanes, Runner
 from wherry.coordinator.spark import SparkEngine
@@ -524,7 +523,7 @@ class StandardHerder:
             _tasks_max(stored.config),
             splits,
             restart_policy(self._worker),
-            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and _writes_itself(stored.config, plugin),
+            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(stored.config),
             stored.config.get("tasks.max.enforce", "true").strip().lower() != "false",
         )
 
@@ -584,11 +583,6 @@ def _tasks_max(config: Mapping[str, str]) -> int:
         return max(int(config.get("tasks.max", "1")), 1)
     except ValueError:
         return 1  # a check refused it before; a store may hold what was written by others
-
-
-def _writes_itself(config: Mapping[str, str], plugin: Plugin | None) -> bool:
-    """Whether a source's records go to Kafka as a source's do, not into a sink, and not as a mirror's."""
-    return not is_direct(config) and (plugin is None or plugin.class_name != SOURCE_CLASS)
 
 
 def _own_host(worker_id: str) -> str:

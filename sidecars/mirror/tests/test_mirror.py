@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from wherry.contract.errors import ConfigError
-from wherry.contract.mirror import OffsetSync, Policy
-from wherry_mirror.checkpoint import MirrorCheckpoint
-from wherry_mirror.filters import dealt, matcher, mirrored_topics
+from wherry.contract.mirror import Checkpoint, OffsetSync, Policy
+from wherry_mirror.acls import Acl, mirrored_acls
+from wherry_mirror.checkpoint import MirrorCheckpoint, is_news
+from wherry_mirror.config import SourceConfig
+from wherry_mirror.filters import dealt, matcher, mirrored
 from wherry_mirror.heartbeat import MirrorHeartbeat
-from wherry_mirror.source import MirrorSource, changed
+from wherry_mirror.settings import Setting, changed, wanted_settings
+from wherry_mirror.source import MirrorSource
 from wherry_mirror.syncs import KEPT_MAX, SyncStore
 
 KEYS = json.loads((Path(__file__).parents[3] / "tests" / "cases" / "mirror" / "keys-4.3.1.json").read_text())
@@ -32,14 +35,14 @@ def test_keys_types_defaults_and_importance_are_mirrormakers(kind: str) -> None:
 
 
 def topics(*names: str, policy: Policy | None = None, heartbeats: bool = True) -> list[str]:
-    return mirrored_topics(
-        names,
+    wanted = mirrored(
         policy or Policy(),
         target="B",
         included=matcher([".*"], "topics"),
         excluded=matcher(["left.*", "__.*"], "topics.exclude"),
         heartbeats=heartbeats,
     )
+    return sorted(filter(wanted, names))
 
 
 def test_internal_excluded_and_returning_topics_are_left_out() -> None:
@@ -79,8 +82,65 @@ def test_partitions_are_dealt_out_in_turn() -> None:
 def test_settings_follow_their_origin_and_those_excluded_stay() -> None:
     excluded = matcher(["min.*"], "x")
     wanted = {"retention.ms": "1", "cleanup.policy": "compact"}
-    found = {"retention.ms": "2", "cleanup.policy": "compact", "segment.ms": "9", "min.insync.replicas": "1"}
+    own = {"retention.ms": "2", "cleanup.policy": "compact", "segment.ms": "9", "min.insync.replicas": "1"}
+    found = {name: Setting(value) for name, value in own.items()} | {"flush.ms": Setting("5", of_topic=False)}
     assert changed(wanted, found, excluded) == {"retention.ms": "1", "segment.ms": None}
+
+
+def test_what_somebody_chose_is_copied_and_defaults_only_when_asked_for() -> None:
+    settings = {
+        "retention.ms": Setting("1"),
+        "flush.ms": Setting("2", of_topic=False),
+        "segment.bytes": Setting("3", is_default=True, of_topic=False),
+        "index.interval.bytes": Setting("4", of_topic=False, of_file=True),
+        "min.insync.replicas": Setting("5"),
+    }
+    excluded = matcher(["min.*"], "x")
+    chosen = {"retention.ms": "1", "flush.ms": "2"}
+    assert wanted_settings(settings, excluded, defaults=False) == chosen
+    assert wanted_settings(settings, excluded, defaults=True) == {**chosen, "segment.bytes": "3"}
+
+
+@pytest.mark.parametrize(
+    ("permission", "operation", "expected"),
+    [("ALLOW", "READ", "READ"), ("ALLOW", "ALL", "READ"), ("ALLOW", "WRITE", None), ("ALLOW", "DELETE", "DELETE"),
+     ("DENY", "WRITE", "WRITE"), ("DENY", "ALL", "ALL")],
+)  # fmt: skip
+def test_rights_to_write_stay_behind(permission: str, operation: str, expected: str | None) -> None:
+    acl = Acl("orders", "User:u", "*", operation, permission)
+    found = mirrored_acls([acl], lambda topic: True, lambda topic: f"A.{topic}")
+    assert [(each.topic, each.operation, each.permission) for each in found] == (
+        [("A.orders", expected, permission)] if expected else []
+    )
+
+
+def test_rules_of_prefixes_and_of_other_topics_stay_behind() -> None:
+    acls = [Acl("ord", "User:u", "*", "READ", "ALLOW", literal=False), Acl("x", "User:u", "*", "READ", "ALLOW")]
+    assert mirrored_acls(acls, lambda topic: topic != "x", str) == []
+
+
+@pytest.mark.parametrize(
+    ("upstream", "downstream", "expected"), [(10, 5, False), (12, 5, False), (12, 6, True), (9, 5, True), (9, 3, True)]
+)
+def test_a_checkpoint_is_written_when_a_group_is_further_on_there_or_went_back_here(
+    upstream: int, downstream: int, expected: bool
+) -> None:
+    last = Checkpoint("g", "A.t", 0, 10, 5)
+    assert is_news(Checkpoint("g", "A.t", 0, upstream, downstream), last) is expected
+    assert is_news(last, None)
+
+
+def test_exactly_once_is_refused_while_records_of_rolled_back_transactions_would_be_copied() -> None:
+    clusters = {f"{side}.cluster.bootstrap.servers": "h:1" for side in ("source", "target")}
+    given = {"source.cluster.alias": "A", "exactly.once.support": "required", **clusters}
+
+    def errors(**more: str) -> dict[str, str]:
+        config = {**given, **{name.replace("_", "."): value for name, value in more.items()}}
+        return dict(MirrorSource.validate(SourceConfig.parse(config), connect=False))
+
+    assert "source.consumer.isolation.level=read_committed" in errors()["exactly.once.support"]
+    assert errors(**{"source.consumer.isolation.level": "read_committed"}) == {}
+    assert errors(exactly_once_support="requested") == {}
 
 
 def store(*syncs: tuple[int, int]) -> SyncStore:

@@ -1,4 +1,4 @@
-"""A lease of an exactly-once source in a process of its own, to be killed: pumps until the source has caught up.
+"""A lease of an exactly-once source or mirror in a process of its own, to be killed: pumps until it has caught up.
 
 Told nothing of positions, so that it goes on from what the offsets topic holds. Says `ready` when it begins to move
 records, and at last how it ended.
@@ -55,6 +55,10 @@ def grant_of(wanted: dict[str, Any]) -> lease_pb2.OpenLeaseResponse:
             interval_ms=wanted.get("interval_ms", 300),
         ),
     )
+    if "mirrored" in wanted:
+        grant.kind = lease_pb2.PIPELINE_KIND_MIRROR
+        grant.work.partitions.extend(wanted["mirrored"])
+        return grant
     grant.sidecars.add(role=int(Role.SOURCE), connector="c", class_name="test.Counting", generation=1)  # type: ignore[arg-type]
     grant.work.id = "0"
     return grant
@@ -62,7 +66,7 @@ def grant_of(wanted: dict[str, Any]) -> lease_pb2.OpenLeaseResponse:
 
 def main(wanted: dict[str, Any]) -> None:
     try:
-        pipeline = build(grant_of(wanted), {Role.SOURCE: wanted["endpoint"]})
+        pipeline = build(grant_of(wanted), {Role.SOURCE: wanted.get("endpoint", "")})
         print("ready", flush=True)
         with contextlib.closing(pipeline):
             end = pump.run(pipeline, LeasePolicy(idle_park_s=0.3), Signals(), Coordinator())

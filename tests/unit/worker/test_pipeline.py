@@ -53,10 +53,11 @@ def test_a_mirror_without_an_address_is_refused_by_the_key() -> None:
         build(grant(4), {})
 
 
-def test_a_mirror_with_transforms_is_refused_in_a_sentence() -> None:
-    made = grant(4, **{"transforms": "f", "transforms.f.type": "Filter", **MIRROR})
-    with pytest.raises(ConfigError, match="can't transform them yet"):
-        build(made, {})
+def test_a_mirror_with_transforms_takes_keys_and_values_as_bytes() -> None:
+    kind = "org.apache.kafka.connect.transforms.Filter"
+    made = build(grant(4, **{"transforms": "f", "transforms.f.type": kind, **MIRROR}), {})
+    assert [type(step).__name__ for step in made.steps] == ["ToConnect", "Transforms", "WriteHeaders", "FromConnect"]
+    made.close()
 
 
 def test_a_split_for_a_lease_that_reads_none_is_refused() -> None:

@@ -12,6 +12,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from wherry.contract import from_proto
@@ -27,6 +28,7 @@ from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
 from wherry.worker import native
 from wherry.worker.boundaries import Boundaries, Boundary
+from wherry.worker.convert.plain import ByteArrayConverter
 from wherry.worker.convert.registry import converters_of
 from wherry.worker.convert.step import FromConnect, Stage, Step, ToConnect, WriteHeaders
 from wherry.worker.convert.typed import TypedValues
@@ -248,13 +250,9 @@ class _Builder:
 
     def _steps(self) -> tuple[Step, ...]:
         links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
-        if links and self._kind is PipelineKind.MIRROR:
-            raise ConfigError(
-                "A mirror copies bytes and can't transform them yet: remove transforms, or read the mirrored topic "
-                "with a connector that does.",
-                key="transforms",
-            )
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
+        if self._kind is PipelineKind.MIRROR:
+            return self._mirror_steps(transforms)
         if self._kind is PipelineKind.SOURCE:
             return (*transforms, FromConnect(converters_of(self._config, self._worker)))
         if self._kind is PipelineKind.DIRECT:
@@ -264,6 +262,16 @@ class _Builder:
         check = self._rules.tolerate or self._rules.keeps_rows
         converters = converters_of(self._config, self._worker, check_json=check)
         return (ToConnect(converters), *transforms, WriteHeaders(converters), *self._typed_values())
+
+    def _mirror_steps(self, transforms: tuple[Step, ...]) -> tuple[Step, ...]:
+        """None without transforms: records are bytes. To them keys and values are bytes, headers as they are."""
+        if not transforms:
+            return ()
+        plain = {"key.converter": ByteArrayConverter.class_name, "value.converter": ByteArrayConverter.class_name}
+        converters = converters_of({**self._config, **plain}, self._worker)
+        sides = converters_of({**plain, "header.converter": ByteArrayConverter.class_name}, {})
+        # Headers that transforms have added are the header converter's; those that were there stay bytes.
+        return (ToConnect(sides), *transforms, WriteHeaders(converters), FromConnect(sides))
 
     def _typed_values(self) -> tuple[Step, ...]:
         spec = self._specs[Role.SINK]
@@ -303,9 +311,7 @@ class _Builder:
         positions = [self._positions.get(name) or Position(name, None) for name in wanted]
         return MirrorReader(client, self._config.get("source.cluster.alias", ""), Policy.of(self._config), positions)
 
-    def _mirror_writer(self) -> Writer:
-        client = writer_config(self._connector, self._grant.task, self._config, self._worker)
-        _warn(client, "producer", self._connector)
+    def _mirror_writer(self, client: ClientConfig, *, at_flush: bool = False) -> MirrorWriter:
         alias, policy = self._config.get("source.cluster.alias", ""), Policy.of(self._config)
         topics = {str(Position(name, None).partition_map.get("topic", "")) for name in self._work.partitions}
         syncs = None
@@ -315,15 +321,17 @@ class _Builder:
             producer = mirror_config(self._connector, self._grant.task, self._config, near, "producer")
             syncs = OffsetSyncs(producer, policy.offset_syncs(other))
         rule = SyncRule(int(self._config.get("offset.lag.max", "100")))
-        return MirrorWriter(client, {policy.remote(alias, topic): topic for topic in topics}, rule, syncs)
+        origins = {policy.remote(alias, topic): topic for topic in topics}
+        creator = self._creator(TopicRules.of(self._config, self._worker))
+        return MirrorWriter(client, origins, rule, syncs, creator=creator, at_flush=at_flush)
 
     def _kafka_writer(self) -> Writer:
-        if self._kind is PipelineKind.MIRROR:
-            return self._mirror_writer()
         if self._grant.HasField("exactly_once"):
             return self._transactional_writer(self._grant.exactly_once)
         client = writer_config(self._connector, self._grant.task, self._config, self._worker)
         _warn(client, "producer", self._connector)
+        if self._kind is PipelineKind.MIRROR:
+            return self._mirror_writer(client)
         rules = TopicRules.of(self._config, self._worker)
         return KafkaWriter(client, creator=self._creator(rules))
 
@@ -341,6 +349,7 @@ class _Builder:
             wanted.offsets_topic,
             creator=self._creator(TopicRules.of(self._config, self._worker)),
             offsets_creator=self._creator(offsets_topic_rules(self._worker)),
+            make=partial(self._mirror_writer, at_flush=True) if self._kind is PipelineKind.MIRROR else None,
         )
         self._transactions = Transactions(Boundaries(boundary, wanted.interval_ms / 1000), writer)
         # All stored positions are known here, and they are the truth; the coordinator's may be older.

@@ -144,6 +144,9 @@ class KafkaWriter:
             self._producer.purge()
             self._producer.flush(CLOSE_TIMEOUT_S)
 
+    def forget(self) -> None:
+        """What was written since the last flush is rolled back: nothing that goes by it holds."""
+
     @property
     def producer(self) -> Any:
         """The client, for what goes out beside the batches."""
@@ -190,7 +193,7 @@ class KafkaWriter:
     def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
         rows, produce = len(values), self._producer.produce
         columns = zip(
-            _texts(batch, self._default_topic), values, keys or itertools.repeat(None, rows), partitions_of(batch),
+            topics_of(batch, self._default_topic), values, keys or itertools.repeat(None, rows), partitions_of(batch),
             timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
@@ -264,7 +267,8 @@ def _row_of(message: Any) -> Batch:
     return of_value(pa.array([message.value()], pa.binary()), constants=Constants(topic=message.topic()), **present)
 
 
-def _texts(batch: Batch, default: str) -> Iterable[str]:
+def topics_of(batch: Batch, default: str) -> Iterable[str]:
+    """Topic of each row."""
     column = batch.stored("topic")
     if column is None:
         return itertools.repeat(batch.constants.topic or default, batch.num_rows)

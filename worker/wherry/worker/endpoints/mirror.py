@@ -28,7 +28,8 @@ from wherry.contract.position import Position, TopicPartition, kafka_position, p
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.kafka_reader import KafkaReader
-from wherry.worker.endpoints.kafka_writer import KafkaWriter, headers_of, partitions_of, timestamps_of
+from wherry.worker.endpoints.kafka_writer import KafkaWriter, headers_of, partitions_of, timestamps_of, topics_of
+from wherry.worker.endpoints.topics import TopicCreator
 
 logger: Final = logging.getLogger("wherry.worker.mirror")
 
@@ -156,27 +157,43 @@ class MirrorWriter(KafkaWriter):
         origins: Name of a topic in the source cluster by its remote name.
         rule: Chooses the rows.
         syncs: Takes offset syncs; None tells nobody.
+        creator: Creates topics that a transformation names; None leaves that to the broker.
+        at_flush: Whether places are told at a flush only, because until then they may be rolled back.
     """
 
     def __init__(
-        self, client: ClientConfig, origins: Mapping[str, str], rule: SyncRule, syncs: OffsetSyncs | None
+        self,
+        client: ClientConfig,
+        origins: Mapping[str, str],
+        rule: SyncRule,
+        syncs: OffsetSyncs | None,
+        *,
+        creator: TopicCreator | None = None,
+        at_flush: bool = False,
     ) -> None:
         self._origins = origins
         self._rule = rule
         self._syncs = syncs
+        self._at_flush = at_flush
+        self._kept: list[OffsetSync] = []
         self._latest: dict[TopicPartition, OffsetSync] = {}
         told = {} if syncs is None else {"delivery.report.only.error": False}
-        super().__init__(replace(client, values={**client.values, **told}))
+        super().__init__(replace(client, values={**client.values, **told}), creator=creator)
 
     def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
         """See `Writer.flush`."""
         flushed = super().flush(remaining, final=final)
         if self._syncs is not None:
-            for sync in self._latest.values():
+            for sync in (*self._kept, *self._latest.values()):
                 self._syncs.tell(sync)
-            self._latest.clear()
+            self.forget()
             self._syncs.poll()
         return flushed
+
+    def forget(self) -> None:
+        """See `KafkaWriter.forget`."""
+        self._kept.clear()
+        self._latest.clear()
 
     def close(self) -> None:
         """See `Writer.close`."""
@@ -189,13 +206,14 @@ class MirrorWriter(KafkaWriter):
         return False
 
     def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
-        rows, produce, topic = len(values), self._producer.produce, batch.constants.topic or ""
+        rows, produce = len(values), self._producer.produce
         told = self._told(batch)
+        # An absent key is None for each row; `repeat` bounded, because the columns must be of one length.
         columns = zip(
-            values, keys or itertools.repeat(None, rows), partitions_of(batch), timestamps_of(batch),
-            headers_of(batch), strict=True,
+            topics_of(batch, ""), values, keys or itertools.repeat(None, rows), partitions_of(batch),
+            timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
-        for row, (value, key, partition, timestamp, headers) in enumerate(columns):
+        for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
             while True:
                 try:
                     if row in told:
@@ -216,6 +234,7 @@ class MirrorWriter(KafkaWriter):
         """What to do when a row has been acknowledged, by its index, for the rows whose place is told."""
         if self._syncs is None:
             return {}
+        # What a transformation sends elsewhere has no place that a group's offset could be translated to.
         topic = self._origins.get(batch.constants.topic or "")
         offsets, numbers = batch.column(OFFSET), batch.constants.partition
         if topic is None or offsets is None:
@@ -242,6 +261,9 @@ class MirrorWriter(KafkaWriter):
         key = TopicPartition(topic, sync.partition)
         if at_once:
             self._latest.pop(key, None)
-            self._syncs.tell(sync)
+            if self._at_flush:
+                self._kept.append(sync)
+            else:
+                self._syncs.tell(sync)
         else:
             self._latest[key] = sync

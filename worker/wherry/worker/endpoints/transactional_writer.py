@@ -42,6 +42,7 @@ class TransactionalWriter:
         offsets_topic: Where its positions are stored.
         creator: Creates the topics of records; None leaves that to the broker.
         offsets_creator: Creates the offsets topic.
+        make: Makes the writer of records from the producer's settings.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class TransactionalWriter:
         *,
         creator: TopicCreator | None = None,
         offsets_creator: TopicCreator | None = None,
+        make: Callable[[ClientConfig], KafkaWriter] | None = None,
     ) -> None:
         self._connector = connector
         self._topic = offsets_topic
@@ -61,7 +63,7 @@ class TransactionalWriter:
         self._staged: tuple[Position, ...] = ()
         if offsets_creator is not None:
             offsets_creator.ensure(offsets_topic)
-        self._inner = KafkaWriter(client, creator=creator)
+        self._inner = KafkaWriter(client, creator=creator) if make is None else make(client)
         self._producer = self._inner.producer
         try:
             self._until(self._producer.init_transactions, _time_left(INIT_TIMEOUT_S), "open its transactions")
@@ -106,6 +108,8 @@ class TransactionalWriter:
         if self._open:
             self._until(self._producer.abort_transaction, _time_left(ABORT_TIMEOUT_S), "roll a transaction back")
             self._open = False
+            # Reports of delivery may have come until now.
+            self._inner.forget()
 
     def failed_rows(self) -> list[FailedRow]:
         """See `Writer.failed_rows`. A row that the broker refused has spoilt its transaction."""

@@ -181,8 +181,11 @@ def _plain_runtime(manifest: Manifest) -> Runtime:
             "plugin an environment of its own (`environment: {python: ..., project: .}` in sidecar.yaml)"
         )
     # No environment of its own: the engine's interpreter, which has the SDK and nothing else to promise. The plugin's
-    # folder is its working directory, so its modules are found.
-    path = {} if engine.is_installed() else {"PYTHONPATH": str(engine.contract_directory().parents[1])}
+    # folder is its working directory, so its modules are found; those in `src`, too.
+    folders = [str(source)] if (source := manifest.directory / "src").is_dir() else []
+    if not engine.is_installed():
+        folders.append(str(engine.contract_directory().parents[1]))
+    path = {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
     return Runtime((sys.executable, *manifest.run[1:]), {**path, **variables})
 
 

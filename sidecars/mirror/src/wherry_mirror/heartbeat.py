@@ -27,7 +27,8 @@ class MirrorHeartbeat(Source[HeartbeatConfig]):
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """One task, and the topic."""
         config = self.config
-        if not config.enabled or not config.emit_heartbeats_enabled:
+        # MirrorMaker's beat whatever `enabled` says: heartbeats show flows of the other direction, too.
+        if not config.emit_heartbeats_enabled:
             return Plan()
         target = Cluster(config.originals, "target", config.admin_timeout_ms / 1000)
         target.ensure(HEARTBEATS_TOPIC, config.heartbeats_topic_replication_factor)

@@ -7,9 +7,10 @@ only.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -42,7 +43,12 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
                 "group.filter.class": (config.group_filter_class, GROUP_FILTER),
                 "topic.filter.class": (config.topic_filter_class, TOPIC_FILTER),
             },
-            {"groups": config.groups, "groups.exclude": config.groups_exclude},
+            {
+                "groups": config.groups,
+                "groups.exclude": config.groups_exclude,
+                "topics": config.topic_patterns[0],
+                "topics.exclude": config.topic_patterns[1],
+            },
         )
 
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
@@ -75,12 +81,17 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
         source, target = self._cluster("source"), self._cluster("target")
         near_source = config.offset_syncs_topic_location == "source"
         other = config.target_cluster_alias if near_source else config.source_cluster_alias
-        reader = SyncReader(source if near_source else target, config.policy.offset_syncs(other))
-        written: dict[tuple[str, str, int], Checkpoint] = {}
+        store = SyncStore()
+        reader = Follower(
+            source if near_source else target,
+            config.policy.offset_syncs(other),
+            lambda key, value: store.add(OffsetSync.parse(key, value)),
+        )
         emitted_s = synced_s = float("-inf")
         try:
+            written = self._written(target, set(work.data["groups"]))
             while not self.stopping:
-                store = reader.read(self)
+                reader.read(self)
                 now = time.monotonic()
                 emits = config.emit_checkpoints_enabled and now - emitted_s >= config.emit_checkpoints_interval_seconds
                 syncs = (
@@ -102,9 +113,28 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
     def _cluster(self, side: str) -> Cluster:
         return Cluster(self.config.originals, side, self.config.admin_timeout_ms / 1000)
 
+    def _written(self, target: Cluster, groups: set[str]) -> dict[tuple[str, str, int], Checkpoint]:
+        """The last checkpoints of groups that are in the target cluster already."""
+        found: dict[tuple[str, str, int], Checkpoint] = {}
+
+        def take(key: bytes, value: bytes) -> None:
+            checkpoint = Checkpoint.parse(key, value)
+            if checkpoint.group in groups:
+                found[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
+
+        if self.config.emit_checkpoints_enabled:
+            follower = Follower(target, self.config.policy.checkpoints(self.config.source_cluster_alias), take)
+            try:
+                follower.read(self)
+            finally:
+                follower.close()
+        return found
+
     def _checkpoints(self, source: Cluster, store: SyncStore, group: str) -> list[Checkpoint]:
         config = self.config
-        partitions = store.partitions()
+        texts = config.topic_patterns
+        included, excluded = matcher(texts[0], "topics"), matcher(texts[1], "topics.exclude")
+        partitions = [each for each in store.partitions() if included(each[0]) and not excluded(each[0])]
         found = source.offsets(group, partitions) if partitions else {}
         checkpoints = []
         for (topic, partition), (upstream, metadata) in sorted(found.items()):
@@ -120,7 +150,7 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
         topic = self.config.policy.checkpoints(self.config.source_cluster_alias)
         for checkpoint in found:
             place = (checkpoint.group, checkpoint.topic, checkpoint.partition)
-            if written.get(place) == checkpoint:
+            if not is_news(checkpoint, written.get(place)):
                 continue
             written[place] = checkpoint
             key, value = checkpoint.record()
@@ -140,18 +170,29 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
             target.commit(group, moves)
 
 
-class SyncReader:
-    """Follows a topic of offset syncs from its beginning."""
+def is_news(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
+    """Whether a checkpoint is written: the first of its partition, one further on, or one of a group that went back."""
+    return last is None or checkpoint.downstream > last.downstream or checkpoint.upstream < last.upstream
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+
+class Follower:
+    """Follows a topic of one partition from its beginning.
+
+    Args:
+        cluster: Where it lies.
+        topic: The topic.
+        take: Gets key and value of each record; one that it refuses by a ValueError is passed over.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, take: Callable[[bytes, bytes], None]) -> None:
         self._topic = topic
-        self._store = SyncStore()
+        self._take = take
         own = {"group.id": f"wherry-mirror-{uuid.uuid4().hex}", "enable.auto.commit": False}
         self._consumer = Consumer({**cluster.settings("consumer"), **own, "enable.partition.eof": True})
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
 
-    def read(self, source: Source[Any]) -> SyncStore:
-        """Takes in what has come; returns all that is known.
+    def read(self, source: Source[Any]) -> None:
+        """Takes in what has come, to the end of the topic.
 
         Raises:
             TransientError: The end of the topic was not reached in time.
@@ -161,20 +202,19 @@ class SyncReader:
             try:
                 messages = self._consumer.consume(CONSUME_MAX, 0.5)
             except KafkaException as error:
-                raise TransientError(
-                    f"The offset syncs in {self._topic} can't be read: {error.args[0].str()}."
-                ) from None
+                raise TransientError(f"The records in {self._topic} can't be read: {error.args[0].str()}.") from None
             for message in messages:
                 event = message.error()
                 if event is None:
-                    self._take(message)
+                    # A tombstone, or what is not MirrorMaker's, tells nothing.
+                    with contextlib.suppress(ValueError):
+                        self._take(message.key() or b"", message.value() or b"")
                 elif event.code() == KafkaError._PARTITION_EOF:
-                    return self._store
+                    return
             if not messages and self._is_at_end():
-                return self._store
+                return
             if time.monotonic() > deadline:
-                raise TransientError(f"The offset syncs in {self._topic} could not be read to their end in time.")
-        return self._store
+                raise TransientError(f"The records in {self._topic} could not be read to their end in time.")
 
     def close(self) -> None:
         """Releases the consumer."""
@@ -185,9 +225,3 @@ class SyncReader:
         (native,) = self._consumer.position([TopicPartition(self._topic, 0)])
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), cached=True)
         return bool(high >= 0 and native.offset >= high)
-
-    def _take(self, message: Any) -> None:
-        try:
-            self._store.add(OffsetSync.parse(message.key() or b"", message.value() or b""))
-        except ValueError:
-            return  # a tombstone, or not MirrorMaker's

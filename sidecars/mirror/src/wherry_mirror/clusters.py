@@ -8,6 +8,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -15,16 +19,23 @@ from confluent_kafka.admin import (
     ConfigSource,
     NewPartitions,
     NewTopic,
+    ResourcePatternType,
     ResourceType,
 )
 
 from wherry.contract.errors import AuthError, TransientError, WherryError
 from wherry.contract.kafka_clients import JAVA_DEFAULTS, ClientKind, translate
 from wherry.contract.mirror import client_settings
+from wherry_mirror.acls import Acl
+from wherry_mirror.settings import Setting
 
 APPEAR_TIMEOUT_S = 15.0
-# Sources of a setting that somebody chose for this topic.
-_CHOSEN = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_DEFAULT = ConfigSource.DEFAULT_CONFIG.value
+_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_FILE = ConfigSource.STATIC_BROKER_CONFIG.value
+_ANY_TOPIC_ACL = AclBindingFilter(
+    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
 
 
 class Cluster:
@@ -81,22 +92,71 @@ class Cluster:
         except (KafkaException, TimeoutError) as error:
             raise self._error(f"add partitions to topic {topic}", error) from error
 
-    def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Settings that were chosen for topics themselves."""
+    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, Setting]]:
+        """Settings of topics that may be changed, by their names, and where they come from."""
         if not topics:
             return {}
         try:
             futures = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in topics])
             return {
                 resource.name: {
-                    name: entry.value
+                    name: Setting(
+                        entry.value,
+                        is_default=entry.source == _DEFAULT,
+                        of_topic=entry.source == _TOPIC,
+                        of_file=entry.source == _FILE,
+                    )
                     for name, entry in future.result(self._timeout_s).items()
-                    if entry.source == _CHOSEN and entry.value is not None
+                    if entry.value is not None and not entry.is_read_only and not entry.is_sensitive
                 }
                 for resource, future in futures.items()
             }
         except (KafkaException, TimeoutError) as error:
             raise self._error("read the settings of topics", error) from error
+
+    def topic_acls(self) -> list[Acl] | None:
+        """Who may do what with topics; None where the cluster lets everybody do everything."""
+        try:
+            found = self._admin.describe_acls(_ANY_TOPIC_ACL).result(self._timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+                return None
+            raise self._error("tell its ACLs", error) from error
+        except TimeoutError as error:
+            raise self._error("tell its ACLs", error) from error
+        return [
+            Acl(
+                each.name,
+                each.principal,
+                each.host,
+                each.operation.name,
+                each.permission_type.name,
+                literal=each.resource_pattern_type == ResourcePatternType.LITERAL,
+            )
+            for each in found
+        ]
+
+    def create_acls(self, acls: Sequence[Acl]) -> None:
+        """Grants and denies; what is there already stays."""
+        if not acls:
+            return
+        bindings = [
+            AclBinding(
+                ResourceType.TOPIC,
+                acl.topic,
+                ResourcePatternType.LITERAL,
+                acl.principal,
+                acl.host,
+                AclOperation[acl.operation],
+                AclPermissionType[acl.permission],
+            )
+            for acl in acls
+        ]
+        try:
+            for future in self._admin.create_acls(bindings).values():
+                future.result(self._timeout_s)
+        except (KafkaException, TimeoutError) as error:
+            raise self._error("take the ACLs of topics", error) from error
 
     def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> None:
         """Sets settings of topics; None takes one back."""

@@ -25,19 +25,17 @@ def matcher(patterns: Sequence[str], key: str) -> Callable[[str], bool]:
     return lambda name: found.fullmatch(name) is not None
 
 
-def mirrored_topics(
-    topics: Sequence[str],
+def mirrored(
     policy: Policy,
     *,
     target: str,
     included: Callable[[str], bool],
     excluded: Callable[[str], bool],
     heartbeats: bool,
-) -> list[str]:
-    """Topics of the source cluster to copy, in order.
+) -> Callable[[str], bool]:
+    """Returns what tells whether a topic of the source cluster is copied.
 
     Args:
-        topics: Those there are.
         policy: How remote topics are named.
         target: Alias of the target cluster; what came from there never goes back.
         included: Tells whether a topic is asked for.
@@ -54,7 +52,7 @@ def mirrored_topics(
             return False
         return included(topic) and not excluded(topic)
 
-    return sorted(topic for topic in topics if wanted(topic))
+    return wanted
 
 
 def dealt(partitions: Sequence[tuple[str, int]], tasks_max: int) -> list[list[tuple[str, int]]]:

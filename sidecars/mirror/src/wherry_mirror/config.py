@@ -12,6 +12,7 @@ from wherry_mirror.filters import matcher
 TOPIC_FILTER = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 GROUP_FILTER = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
 CONFIG_FILTER = "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"
+TOPICS_EXCLUDE = r"mm2.*\.internal,.*\.replica,__.*"
 CONFIG_EXCLUDE = (
     "follower.replication.throttled.replicas,leader.replication.throttled.replicas,"
     "message.timestamp.difference.max.ms,log.message.timestamp.before.max.ms,log.message.timestamp.after.max.ms,"
@@ -37,6 +38,14 @@ class MirrorConfig(Config):
     )
 
     @property
+    def topic_patterns(self) -> tuple[list[str], list[str]]:
+        """What `topics` and `topics.exclude` say, where they are no keys of the connector but its filter's."""
+        given = self.originals
+        texts = given.get("topics", ".*"), given.get("topics.exclude", given.get("topics.blacklist", TOPICS_EXCLUDE))
+        included, excluded = ([part.strip() for part in text.split(",")] for text in texts)
+        return included, excluded
+
+    @property
     def policy(self) -> Policy:
         """How topics are named."""
         return Policy.of({**self.originals, "source.cluster.alias": self.source_cluster_alias})
@@ -47,7 +56,7 @@ class SourceConfig(MirrorConfig):
 
     topics: list[str] = key(default=".*", doc="Topics to copy: names and regular expressions.", importance="high")
     topics_exclude: list[str] = key(
-        default=r"mm2.*\.internal,.*\.replica,__.*",
+        default=TOPICS_EXCLUDE,
         doc="Topics not to copy; wins over topics.",
         importance="high",
         aliases=("topics.blacklist",),
@@ -67,8 +76,8 @@ class SourceConfig(MirrorConfig):
     refresh_topics_interval_seconds: int = key(default=600, type="long", doc="How often.", importance="low", min=1)
     sync_topic_configs_enabled: bool = key(default=True, doc="Whether settings are copied.", importance="low")
     sync_topic_configs_interval_seconds: int = key(default=600, type="long", doc="How often.", importance="low", min=1)
-    sync_topic_acls_enabled: bool = key(default=True, doc="Without effect: ACLs are not copied.", importance="low")
-    sync_topic_acls_interval_seconds: int = key(default=600, type="long", doc="Without effect.", importance="low")
+    sync_topic_acls_enabled: bool = key(default=True, doc="Whether rights to read are copied.", importance="low")
+    sync_topic_acls_interval_seconds: int = key(default=600, type="long", doc="How often.", importance="low", min=1)
     replication_factor: int = key(default=2, doc="Replication factor of new remote topics.", importance="low")
     offset_syncs_topic_replication_factor: int = key(
         name="offset-syncs.topic.replication.factor",
