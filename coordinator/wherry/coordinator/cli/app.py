@@ -21,6 +21,7 @@ COMMAND_MODULES = (
     "wherry.coordinator.cli.demo",
     "wherry.coordinator.cli.standalone",
     "wherry.coordinator.cli.distributed",
+    "wherry.coordinator.cli.mirror",
     "wherry.coordinator.cli.connectors",
     "wherry.coordinator.cli.plugins",
     "wherry.coordinator.cli.dlq",

@@ -1,10 +1,11 @@
-"""The commands by Kafka Connect's names: `connect-standalone`, `connect-distributed`, `connect-plugin-path`.
+"""The commands by Kafka Connect's names: `connect-standalone`, `connect-distributed`, `connect-mirror-maker`, ….
 
 Scripts and images that start Kafka Connect start Wherry so, with the arguments they have.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,12 +37,24 @@ def distributed() -> None:
     sys.exit(_start("distributed", sys.argv[1:]))
 
 
+def mirror_maker() -> None:
+    """`connect-mirror-maker MM2.properties [--clusters CLUSTER…]`."""
+    arguments, clusters = sys.argv[1:], []
+    if "--clusters" in arguments:
+        # One option with all that follows it, as MirrorMaker has it.
+        start = arguments.index("--clusters")
+        rest = list(itertools.takewhile(lambda each: not each.startswith("-"), arguments[start + 1 :]))
+        clusters = [text for name in rest for text in ("--clusters", name)]
+        arguments = arguments[:start] + arguments[start + 1 + len(rest) :]
+    sys.exit(_start("mirror", [*arguments, *clusters], name="mirror-maker"))
+
+
 def plugin_path() -> None:
     """`connect-plugin-path list|sync-manifests`."""
     sys.exit(_run_plugin_path(sys.argv[1:]))
 
 
-def _start(mode: str, arguments: Sequence[str]) -> int:
+def _start(mode: str, arguments: Sequence[str], *, name: str = "") -> int:
     from wherry.coordinator.cli import output
     from wherry.coordinator.cli.app import run
     from wherry.coordinator.cli.errors import Failure
@@ -51,7 +64,7 @@ def _start(mode: str, arguments: Sequence[str]) -> int:
             Failure(
                 ExitCode.USAGE,
                 "-daemon is not offered: the command stays in the foreground.",
-                f"Leave it to a service manager, or use: nohup connect-{mode} … &",
+                f"Leave it to a service manager, or use: nohup connect-{name or mode} … &",
             )
         )
         return int(ExitCode.USAGE)

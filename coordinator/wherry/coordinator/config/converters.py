@@ -98,21 +98,37 @@ _REGISTRY_KEYS = (
     ),
     _registry_key("use.latest.version", "false", "Whether the subject's latest schema is written with.", **_BOOLEAN),
     _registry_key("normalize.schemas", "false", "Whether schemas are compared regardless of layout.", **_BOOLEAN),
-    _registry_key("basic.auth.credentials.source", "URL", "Where name and password come from: URL or USER_INFO."),
-    _registry_key("basic.auth.user.info", None, "Name and password, with a colon between.", **_PASSWORD),
-    _registry_key("schema.registry.basic.auth.user.info", None, "As basic.auth.user.info.", **_PASSWORD),
-    _registry_key("bearer.auth.credentials.source", "STATIC_TOKEN", "Where the token comes from: STATIC_TOKEN."),
-    _registry_key("bearer.auth.token", None, "Token sent to the registry.", **_PASSWORD),
+    _registry_key(
+        "basic.auth.credentials.source", "URL", "Where name and password come from: URL, USER_INFO or SASL_INHERIT."
+    ),
+    _registry_key("bearer.auth.credentials.source", None, "Where the token comes from: STATIC_TOKEN."),
+    *(
+        _registry_key(f"{prefix}{name}", None, documentation, **_PASSWORD)
+        for prefix in ("", "schema.registry.")
+        for name, documentation in (
+            ("basic.auth.user.info", "Name and password, with a colon between."),
+            ("bearer.auth.token", "Token sent to the registry."),
+        )
+    ),
+    _registry_key("sasl.jaas.config", None, "Login module of SASL_INHERIT.", **_PASSWORD),
     *(
         _registry_key(f"{side}.subject.name.strategy", "TopicNameStrategy", f"How subjects of {side}s are named.")
         for side in ("key", "value")
     ),
     *(
-        _registry_key(f"schema.registry.ssl.{store}.{part}", default, f"{what} of the {store}; a PEM file is needed.")
+        _registry_key(f"schema.registry.ssl.{store}.{part}", default, f"{what} of the {store}.", **rest)
         for store in ("truststore", "keystore")
-        for part, default, what in (("location", None, "File"), ("type", "JKS", "Type"))
+        for part, default, what, rest in (
+            ("location", None, "File", {}),
+            ("type", "JKS", "Type", {}),
+            ("password", None, "Password", _PASSWORD),
+        )
     ),
     _registry_key("schema.registry.ssl.key.password", None, "Password of the key in the keystore.", **_PASSWORD),
+    _registry_key("schema.registry.ssl.keystore.key", None, "Key and certificates as PEM text.", **_PASSWORD),
+    _registry_key(
+        "schema.registry.ssl.endpoint.identification.algorithm", "https", "Empty takes a certificate of any host."
+    ),
 )
 _AVRO_KEYS = (
     *_REGISTRY_KEYS,

@@ -118,26 +118,12 @@ def test_subjects_are_named_by_strategy(strategy: str, subject: str) -> None:
     [
         ({}, "schema.registry.url"),
         (URL | {"value.subject.name.strategy": "Mine"}, "value.subject.name.strategy"),
-        (URL | {"basic.auth.credentials.source": "SASL_INHERIT"}, "basic.auth.credentials.source"),
-        (URL | {"schema.registry.ssl.truststore.location": "/x.jks"}, "schema.registry.ssl.truststore.type"),
     ],
 )
 def test_settings_that_cannot_be_used_are_told_by_key(config: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         RegistrySettings.of(config, is_key=False)
     assert caught.value.key == key
-
-
-def test_credentials_and_trust_reach_the_client() -> None:
-    config = URL | {
-        "basic.auth.credentials.source": "USER_INFO",
-        "schema.registry.basic.auth.user.info": "u:p",
-        "schema.registry.ssl.truststore.location": "/ca.pem",
-        "schema.registry.ssl.truststore.type": "PEM",
-    }
-    client = RegistrySettings.of(config, is_key=False).client
-    assert client["basic.auth.user.info"] == "u:p"
-    assert client["ssl.ca.location"] == "/ca.pem"
 
 
 class Answering:

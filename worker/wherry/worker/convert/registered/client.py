@@ -1,8 +1,9 @@
 """The schema registry: schemas by id, ids of schemas, with what was learnt kept within bounds.
 
-Settings are those of Confluent's converters. The client is made at the first use, because workers are forked. What may
-pass (no connection, a time-out, a 5xx, too many requests) is a `TransientError` of the whole batch: its records are
-converted again later. An id that no schema has, or a schema that the registry refuses, is an error of the records.
+Settings are those of Confluent's converters; `access.py` reads how the registry is reached. The client is made at the
+first use, because workers are forked. What may pass (no connection, a time-out, a 5xx, too many requests) is a
+`TransientError` of the whole batch: its records are converted again later. An id that no schema has, or a schema that
+the registry refuses, is an error of the records.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.worker.convert import DataError
+from wherry.worker.convert.registered.access import Access, access_of
 
-URL: Final = "schema.registry.url"
 # Answers of the registry kept per converter; a schema more pushes out the one that was used longest ago.
 SCHEMAS_KNOWN_MAX: Final = 1_000
-REQUEST_TIMEOUT_S: Final = 10.0
-TRIES_MAX: Final = 2
 # How long an unknown id stays unknown, so that poison doesn't become a request per record.
 UNKNOWN_FOR_S: Final = 30.0
 
@@ -85,7 +84,7 @@ class RegistrySettings:
     """Settings of one converter.
 
     Attributes:
-        client: Configuration of the registry's client.
+        access: How the registry is reached.
         register: Whether schemas that the registry lacks are put there.
         use_latest: Whether records are written with the subject's latest schema instead of their own.
         normalize: Whether the registry shall compare schemas regardless of their layout.
@@ -93,7 +92,7 @@ class RegistrySettings:
         suffix: What the names of a topic's subjects end with.
     """
 
-    client: Mapping[str, Any]
+    access: Access
     register: bool
     use_latest: bool
     normalize: bool
@@ -116,7 +115,7 @@ class RegistrySettings:
                 key=f"{side}.subject.name.strategy",
             )
         return cls(
-            client_settings(config),
+            access_of(config),
             register=boolean(config, "auto.register.schemas", default=True),
             use_latest=boolean(config, "use.latest.version", default=False),
             normalize=boolean(config, "normalize.schemas", default=False),
@@ -147,61 +146,6 @@ def boolean(config: Mapping[str, str], key: str, *, default: bool) -> bool:
     """Reads a setting that is true or false."""
     text = config.get(key)
     return default if text is None else text.strip().lower() == "true"
-
-
-def client_settings(config: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the configuration of the registry's client.
-
-    Raises:
-        ConfigError: There is no address, or a setting can't be used.
-    """
-    url = (config.get(URL) or "").strip()
-    if not url:
-        raise ConfigError(
-            f"Missing required configuration {URL}, the address of the schema registry; http://host:8081 would be one.",
-            key=URL,
-        )
-    settings: dict[str, Any] = {
-        "url": url,
-        "timeout": REQUEST_TIMEOUT_S,
-        "max.retries": TRIES_MAX,
-        "cache.capacity": SCHEMAS_KNOWN_MAX,
-    }
-    source = config.get("basic.auth.credentials.source", "URL").strip().upper()
-    user = config.get("schema.registry.basic.auth.user.info") or config.get("basic.auth.user.info")
-    if source == "USER_INFO" and user:
-        settings["basic.auth.user.info"] = user
-    elif source not in {"URL", "USER_INFO"}:
-        raise ConfigError(
-            f"Invalid value {source} for configuration basic.auth.credentials.source: URL and USER_INFO can be used.",
-            key="basic.auth.credentials.source",
-        )
-    if config.get("bearer.auth.credentials.source", "").strip().upper() == "STATIC_TOKEN":
-        settings["bearer.auth.credentials.source"] = "STATIC_TOKEN"
-        settings["bearer.auth.token"] = config.get("bearer.auth.token", "")
-        settings["bearer.auth.logical.cluster"] = config.get("bearer.auth.logical.cluster", "")
-    return settings | _tls(config)
-
-
-def _tls(config: Mapping[str, str]) -> dict[str, Any]:
-    """Trust and key from PEM files; Java's own stores can't be read here."""
-    prefix = "schema.registry.ssl."
-    settings: dict[str, Any] = {}
-    for store, key in (("truststore", "ssl.ca.location"), ("keystore", "ssl.certificate.location")):
-        location = config.get(f"{prefix}{store}.location")
-        if not location:
-            continue
-        if config.get(f"{prefix}{store}.type", "JKS").strip().upper() != "PEM":
-            raise ConfigError(
-                f"{prefix}{store}.location is a Java key store; give a PEM file and set {prefix}{store}.type=PEM.",
-                key=f"{prefix}{store}.type",
-            )
-        settings[key] = location
-    password = config.get(f"{prefix}key.password")
-    if password and "ssl.certificate.location" in settings:
-        settings["ssl.key.location"] = settings["ssl.certificate.location"]
-        settings["ssl.key.password"] = password
-    return settings
 
 
 class Registry:
@@ -303,16 +247,7 @@ class Registry:
 
     def _client(self) -> Any:
         if self._made is None:
-            try:
-                from confluent_kafka.schema_registry import SchemaRegistryClient
-            except ImportError as error:
-                raise ConfigError(
-                    f"The schema registry's client lacks a part ({error}); install wherry[registry].", key=URL
-                ) from None
-            try:
-                self._made = SchemaRegistryClient.new_client(dict(self.settings.client))
-            except (ValueError, TypeError, OSError) as error:
-                raise ConfigError(f"The schema registry's settings can't be used: {error}", key=URL) from None
+            self._made = self.settings.access.connect(**{"cache.capacity": SCHEMAS_KNOWN_MAX})
         return self._made
 
     def _ask(self, what: str, call: Callable[[Any], Any]) -> Any:
@@ -326,27 +261,19 @@ class Registry:
         except WherryError:
             raise
         except Exception as error:  # whatever its HTTP client throws: no connection, time-out, TLS
+            shown, why = self.settings.access.shown, str(error) or type(error).__name__
             raise TransientError(
-                f"The schema registry at {self._shown()} doesn't answer ({what}): {error or type(error).__name__}.",
+                f"The schema registry at {shown} doesn't answer ({what}): {why}.",
                 reason="REGISTRY_UNREACHABLE",
             ) from None
 
     def _told(self, what: str, status: int, message: str) -> WherryError:
-        told = f"The schema registry at {self._shown()} answered {status} ({what}): {message}"
+        told = f"The schema registry at {self.settings.access.shown} answered {status} ({what}): {message}"
         if status in _UNAUTHORISED:
             return AuthError(told, reason="REGISTRY_REFUSED")
         if status >= 500 or status in _MAY_PASS:
             return TransientError(told, reason="REGISTRY_UNAVAILABLE")
         return DataError(told, reason="INCOMPATIBLE_SCHEMA" if status == 409 else "REGISTRY_REFUSED")
-
-    def _shown(self) -> str:
-        """The address without what may stand in it of a name and password."""
-        return ",".join(
-            f"{scheme}{separator}{rest.rpartition('@')[2]}"
-            for scheme, separator, rest in (
-                url.strip().partition("://") for url in self.settings.client["url"].split(",")
-            )
-        )
 
 
 def _version(client: Any, subject: str, version: int) -> Any:
