@@ -95,7 +95,7 @@ def test_a_trust_store_of_java_opens_tls_and_without_it_nothing_goes(
         assert goes_round(url, topic, **jks(papers))
         pem = {f"{SSL}truststore.location": str(papers.root_pem), f"{SSL}truststore.type": "PEM"}
         assert goes_round(url, topic, **pem)
-        with pytest.raises(TransientError, match="doesn't answer.*certificate"):
+        with pytest.raises(TransientError, match=r"doesn't answer.*certificate"):
             goes_round(url, topic)
 
 

@@ -1,0 +1,295 @@
+"""MirrorMaker 2 and `wherry mirror` on the same file and the same source cluster: what each leaves in its target.
+
+Then Wherry takes over where MirrorMaker was stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    ResourcePatternType,
+    ResourceType,
+)
+from tests.support.mirroring import Mirror
+from tests.support.pumps import everything
+from tests.support.topics import create_topic
+from tests.support.waiting import eventually
+
+from wherry.contract.mirror import Checkpoint, Heartbeat, OffsetSync
+from wherry.coordinator.dev.kafka import EmbeddedKafka
+from wherry.coordinator.dev.mirrormaker import RealMirrorMaker
+
+pytestmark = pytest.mark.timeout(280)
+
+LIMIT_S = 60.0
+GUARDED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
+# Set for all brokers alike: what is chosen in a broker's file is not copied, and shows in every topic.
+ACLS = [
+    ("orders", "LITERAL", "User:reader", "READ", "ALLOW"),
+    ("orders", "LITERAL", "User:writer", "WRITE", "ALLOW"),
+    ("orders", "LITERAL", "User:all", "ALL", "ALLOW"),
+    ("orders", "LITERAL", "User:denied", "ALL", "DENY"),
+    ("orders", "LITERAL", "User:nobody", "WRITE", "DENY"),
+    ("orders", "LITERAL", "User:tables", "DESCRIBE", "ALLOW"),
+    ("ord", "PREFIXED", "User:prefix", "READ", "ALLOW"),
+    ("*", "LITERAL", "User:star", "READ", "ALLOW"),
+    ("left.out", "LITERAL", "User:reader", "READ", "ALLOW"),
+]
+# Where each group stands in orders 0 and 1, and in left.out.
+GROUPS = {"shop": (300, 150), "begin": (0, 1), "console-consumer-1": (5, 5)}
+COUNT = 1_000
+
+
+def file_of(source: str, target: str) -> dict[str, str]:
+    ones = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.")
+    stores = ("offset.storage.", "status.storage.", "config.storage.")
+    quick = (
+        "emit.checkpoints", "sync.group.offsets", "refresh.topics", "refresh.groups", "sync.topic.configs",
+        "sync.topic.acls",
+    )  # fmt: skip
+    return {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": "orders, left.*, B\\.back, absent",
+        "A->B.topics.exclude": "left.*",
+        "tasks.max": "2",
+        # Both tell offset syncs of the same source, each in its own target.
+        "offset-syncs.topic.location": "target",
+        "sync.group.offsets.enabled": "true",
+        # Nothing flows back.
+        "emit.heartbeats.enabled": "false",
+        "A->B.emit.heartbeats.enabled": "true",
+        **{f"{prefix}replication.factor": "1" for prefix in (*ones, *stores)},
+        **{f"{what}.interval.seconds": "1" for what in quick},
+        "B.offset.flush.interval.ms": "1000",
+    }
+
+
+def fill(bootstrap: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+    for number in numbers:
+        value = None if number % 10 == 9 else b"\xff\x00%d" % number
+        headers = [("h", b"\x01"), ("h", None), ("t", b"text")] if number % 2 else None
+        producer.produce(
+            "orders", value, b"k%d" % number, partition=number % 2, timestamp=1_000_000 + number, headers=headers
+        )
+    assert producer.flush(30) == 0
+
+
+def prepare(source: EmbeddedKafka) -> None:
+    """Topics, records, groups and rights of the source cluster."""
+    settings = {"retention.ms": "777000", "cleanup.policy": "compact,delete", "min.insync.replicas": "1"}
+    create_topic(source.bootstrap, "orders", partitions=2, config=settings)
+    for name in ("left.out", "B.back", "other"):
+        create_topic(source.bootstrap, name, partitions=1)
+    fill(source.bootstrap, range(COUNT))
+    admin = AdminClient({"bootstrap.servers": source.bootstrap})
+    for group, offsets in GROUPS.items():
+        places = [TopicPartition("orders", number, offset) for number, offset in enumerate(offsets)]
+        admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])[group].result(10)
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC, name, ResourcePatternType[pattern], principal, "*", AclOperation[operation],
+            AclPermissionType[permission],
+        )
+        for name, pattern, principal, operation, permission in ACLS
+    ]  # fmt: skip
+    for future in admin.create_acls(bindings).values():
+        future.result(10)
+
+
+@dataclass
+class Target:
+    """What is in a target cluster."""
+
+    bootstrap: str
+
+    def __post_init__(self) -> None:
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def records(self, topic: str) -> list[Any]:
+        known = self.admin.list_topics(timeout=10).topics
+        return everything(self.bootstrap, topic) if topic in known else []
+
+    def copied(self) -> list[Any]:
+        """Records of the remote topic as they lie there."""
+        return sorted(
+            (m.partition(), m.offset(), m.key(), m.value(), m.timestamp(), tuple(m.headers() or ()))
+            for m in self.records("A.orders")
+        )
+
+    def topics(self) -> dict[str, int]:
+        return {name: len(each.partitions) for name, each in self.admin.list_topics(timeout=10).topics.items()}
+
+    def settings(self, topic: str) -> dict[str, str]:
+        """What was chosen for a topic itself."""
+        (future,) = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        chosen = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {name: entry.value for name, entry in future.result(10).items() if entry.source == chosen}
+
+    def acls(self) -> set[str]:
+        any_acl = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        )
+        return {str(each) for each in self.admin.describe_acls(any_acl).result(10)}
+
+    def syncs(self) -> list[OffsetSync]:
+        return [OffsetSync.parse(m.key(), m.value()) for m in self.records("mm2-offset-syncs.A.internal")]
+
+    def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
+        found = [Checkpoint.parse(m.key(), m.value()) for m in self.records("A.checkpoints.internal")]
+        return {(each.group, each.topic, each.partition): each for each in found}
+
+    def committed(self, group: str) -> list[int]:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
+        try:
+            found = consumer.committed([TopicPartition("A.orders", number) for number in (0, 1)], 10)
+            return [each.offset for each in found]
+        finally:
+            consumer.close()
+
+    def connectors(self) -> dict[str, Any]:
+        """Configurations in the config topic, the last of each, without this cluster's address."""
+        found = {
+            message.key(): json.loads(message.value().replace(self.bootstrap.encode(), b"target"))["properties"]
+            for message in self.records("mm2-configs.A.internal")
+            if message.key().startswith(b"connector-") and message.value()
+        }
+        for config in found.values():
+            config.pop("target.cluster.listeners", None)  # the test's own
+        return found
+
+    def offsets(self) -> dict[bytes, bytes]:
+        found = {m.key(): m.value() for m in self.records("mm2-offsets.A.internal")}
+        return {key: value for key, value in found.items() if b"MirrorSource" in key}
+
+    def has_all(self) -> bool:
+        return (
+            len(self.copied()) == COUNT
+            and {("shop", "A.orders", 0), ("begin", "A.orders", 1)} <= set(self.checkpoints())
+            and min(self.committed("shop")) > 0
+            and len(self.acls()) >= 5
+            and len(self.records("heartbeats")) >= 2
+            and {json.loads(value)["offset"] for value in self.offsets().values()} == {COUNT // 2 - 1}
+        )
+
+
+@dataclass
+class Both:
+    """Both targets, and who wrote them."""
+
+    source: EmbeddedKafka
+    theirs: Target
+    ours: Target
+    mirrormaker: RealMirrorMaker
+    wherry: Mirror
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Both]:
+    """Both at work at the same time, until each has done all there is to do."""
+    with contextlib.ExitStack() as running:
+        source, one, other = (running.enter_context(EmbeddedKafka(options=GUARDED)) for _ in range(3))
+        prepare(source)
+        mirrormaker = RealMirrorMaker(file_of(source.bootstrap, one.bootstrap))
+        running.callback(mirrormaker.close)
+        wherry = running.enter_context(Mirror(file_of(source.bootstrap, other.bootstrap), target="B"))
+        mirrormaker.start()
+        found = Both(source, Target(one.bootstrap), Target(other.bootstrap), mirrormaker, wherry)
+        assert eventually(found.theirs.has_all, LIMIT_S), "MirrorMaker"
+        assert eventually(found.ours.has_all, LIMIT_S), wherry.log_tail()
+        yield found
+
+
+def test_records_lie_where_they_lay_with_all_they_had(both: Both) -> None:
+    assert both.ours.copied() == both.theirs.copied()
+
+
+def test_topics_and_their_settings_are_the_same(both: Both) -> None:
+    assert both.ours.topics() == both.theirs.topics()
+    internal = [f"mm2-{kind}.A.internal" for kind in ("configs", "offsets", "status", "offset-syncs")]
+    for topic in ("A.orders", "A.checkpoints.internal", "heartbeats", *internal):
+        assert both.ours.settings(topic) == both.theirs.settings(topic), topic
+
+
+def test_the_same_rights_were_copied(both: Both) -> None:
+    assert both.ours.acls() == both.theirs.acls()
+
+
+def test_connectors_and_positions_are_stored_alike(both: Both) -> None:
+    assert both.ours.connectors() == both.theirs.connectors()
+    assert both.ours.offsets() == both.theirs.offsets()
+
+
+def test_offset_syncs_are_true_and_no_coarser(both: Both) -> None:
+    for target in (both.ours, both.theirs):
+        # Copies of whole topics: every record lies at the offset it had.
+        assert all(sync.upstream == sync.downstream for sync in target.syncs())
+
+    def last(target: Target) -> dict[tuple[str, int], int]:
+        return {(sync.topic, sync.partition): sync.upstream for sync in target.syncs()}
+
+    ours, theirs = last(both.ours), last(both.theirs)
+    assert ours.keys() == theirs.keys()
+    assert all(ours[place] >= theirs[place] for place in theirs)
+
+
+def test_checkpoints_are_of_the_same_groups_and_never_too_far(both: Both) -> None:
+    ours, theirs = both.ours.checkpoints(), both.theirs.checkpoints()
+    assert ours.keys() == theirs.keys()
+    assert {each.group for each in ours.values()} == {"shop", "begin"}
+    for place, checkpoint in ours.items():
+        assert checkpoint.upstream == theirs[place].upstream
+        assert checkpoint.downstream <= checkpoint.upstream
+    assert {place: each for place, each in ours.items() if each.upstream <= 1} == {
+        place: each for place, each in theirs.items() if each.upstream <= 1
+    }
+    for group in ("shop", "begin"):
+        assert all(mine <= real for mine, real in zip(both.ours.committed(group), GROUPS[group], strict=True))
+    assert both.ours.committed("begin") == both.theirs.committed("begin")
+    assert both.ours.committed("console-consumer-1") == both.theirs.committed("console-consumer-1")
+
+
+def test_heartbeats_differ_in_their_times_alone(both: Both) -> None:
+    def beats(target: Target) -> set[tuple[bytes, str, str]]:
+        found = [(m.key(), Heartbeat.parse(m.key(), m.value())) for m in target.records("heartbeats")]
+        return {(key, beat.source, beat.target) for key, beat in found}
+
+    assert beats(both.ours) == beats(both.theirs)
+
+
+def test_a_flow_goes_on_where_mirrormaker_was_stopped(both: Both) -> None:
+    both.mirrormaker.stop()
+    both.wherry.stop()
+    admin = AdminClient({"bootstrap.servers": both.source.bootstrap})
+    admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(10)
+    fill(both.source.bootstrap, range(COUNT, COUNT + 100))
+    with Mirror(file_of(both.source.bootstrap, both.theirs.bootstrap), target="B") as wherry:
+        assert eventually(lambda: len(both.theirs.copied()) >= COUNT + 100, LIMIT_S), wherry.log_tail()
+        assert eventually(lambda: both.theirs.topics()["A.orders"] == 3, LIMIT_S), wherry.log_tail()
+        time.sleep(1)
+    keys = [key for _, _, key, *_ in both.theirs.copied()]
+    # Each once: it went on from MirrorMaker's positions.
+    assert sorted(keys) == sorted(b"k%d" % number for number in range(COUNT + 100))
