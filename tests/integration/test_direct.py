@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.pumps import everything
 from tests.support.standalone import Standalone
 from tests.support.waiting import eventually
 
@@ -85,6 +87,71 @@ def test_a_file_goes_straight_into_another(wherry: Standalone, tmp_path: Path) -
     wherry.rest.create("copy", config)
     out = tmp_path / "out"
     assert eventually(lambda: out.exists() and out.read_text() == lines, LIMIT_S), wherry.log_tail()
+
+
+def test_records_that_fail_go_to_a_dead_letter_queue_and_the_others_on(
+    wherry: Standalone, bootstrap: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_text("1\nnone\n3\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "file": str(tmp_path / "in"),
+        "transforms": "number",
+        "transforms.number.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.number.spec": "int32",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"letters-{tmp_path.name}",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        "sink.connector.class": "FileStreamSink",
+        "sink.file": str(tmp_path / "out"),
+    }
+    wherry.rest.create("letters", config)
+    out = tmp_path / "out"
+    assert eventually(lambda: out.exists() and out.read_text() == "1\n3\n", LIMIT_S), wherry.log_tail()
+    [letter] = everything(bootstrap, f"letters-{tmp_path.name}")
+    assert letter.value() == b'"none"'
+    headers = dict(letter.headers())
+    assert headers["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert headers["__connect.errors.connector.name"] == b"letters"
+    assert wherry.rest.get("/connectors/letters/status")["tasks"][0]["state"] == "RUNNING"
+
+
+def test_a_pipeline_is_paused_resumed_stopped_and_begun_anew_like_any_connector(
+    wherry: Standalone, tmp_path: Path
+) -> None:
+    database = tmp_path / "t.sqlite"
+    wherry.rest.create("life", pipeline(database, count=1_000_000, rate="2000", **{"tasks.max": "1"}))
+    assert eventually(lambda: rows_in(database) > 500, LIMIT_S), wherry.log_tail()
+
+    def states() -> list[str]:
+        status = wherry.rest.get("/connectors/life/status")
+        return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+
+    wherry.rest.call("PUT", "/connectors/life/pause")
+    assert eventually(lambda: states() == ["PAUSED", "PAUSED"], LIMIT_S)
+    rested = rows_in(database)
+    time.sleep(1.0)
+    assert rows_in(database) == rested
+    wherry.rest.call("PUT", "/connectors/life/resume")
+    assert eventually(lambda: rows_in(database) > rested, LIMIT_S), wherry.log_tail()
+    wherry.rest.call("PUT", "/connectors/life/stop")
+    assert eventually(lambda: states() == ["STOPPED"], LIMIT_S)
+    stopped = rows_in(database)
+    assert eventually(lambda: wherry.rest.offsets("life") == [({"task": 0}, {"count": stopped})], LIMIT_S)
+    answer = wherry.rest.call("DELETE", "/connectors/life/offsets")
+    assert answer.status == 200, answer.body
+    assert wherry.rest.offsets("life") == []
+    wherry.rest.call("PUT", "/connectors/life/resume")
+    # The table still holds the first rows, and gets them once more: nothing remembers that they were there.
+    assert eventually(lambda: rows_in(database) > stopped + 500, LIMIT_S), wherry.log_tail()
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        [(most,)] = connection.execute(
+            "SELECT max(n) FROM (SELECT count(*) AS n FROM into_users GROUP BY userid, registertime)"
+        ).fetchall()
+    assert most >= 2
+    wherry.rest.call("DELETE", "/connectors/life")
 
 
 def test_what_is_no_pipeline_is_refused_with_the_keys_at_fault(wherry: Standalone, tmp_path: Path) -> None:

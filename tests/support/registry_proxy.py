@@ -56,7 +56,8 @@ def guarded(registry_url: str, context: ssl.SSLContext | None = None, door: Door
     target = urlsplit(registry_url)
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        # One request for each connection: a closed door is closed for who was in before, too.
+        protocol_version = "HTTP/1.0"
 
         def do_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

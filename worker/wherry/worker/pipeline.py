@@ -52,7 +52,7 @@ from wherry.worker.endpoints.topics import TopicCreator, offsets_topic_rules
 from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment
-from wherry.worker.tolerance import ErrorRules, Giving, Tolerance
+from wherry.worker.tolerance import QUEUE_KEYS, ErrorRules, Giving, Tolerance
 from wherry.worker.transform.registry import chain_of
 from wherry.worker.transform.step import Transforms
 
@@ -196,7 +196,9 @@ class _Builder:
         self._clients: dict[Role, SidecarClient] = {}
         self._transactions: Transactions | None = None
         self._sink = self._kind in {PipelineKind.SINK, PipelineKind.DIRECT}
-        self._rules = ErrorRules.of(self._config, sink=self._kind is PipelineKind.SINK)
+        # A direct pipeline is both, and may name its queue by the keys of either.
+        queue_of_sink = self._kind is PipelineKind.DIRECT and f"{QUEUE_KEYS}topic.name" in self._config
+        self._rules = ErrorRules.of(self._config, sink=self._kind is PipelineKind.SINK or queue_of_sink)
 
     def build(self) -> Pipeline:
         if self._kind is None:

@@ -63,7 +63,8 @@ _CONNECTOR_KEYS: Final = frozenset(
         "heartbeats.topic.replication.factor",
     }
 )  # fmt: skip
-_CONNECTOR_PREFIXES: Final = ("config.providers", "replication.policy")
+# MirrorMaker drops what belongs to a transformation here, and so refuses the connector.
+_CONNECTOR_PREFIXES: Final = ("config.providers", "replication.policy", "transforms.", "predicates.")
 _WORKER_PREFIXES: Final = (
     "offset.storage", "config.storage", "status.storage", "key.converter", "value.converter", "header.converter",
     "task", "worker", "replication.policy", "config.providers",

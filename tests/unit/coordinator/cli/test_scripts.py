@@ -57,3 +57,24 @@ def test_arguments_reach_the_command_of_that_mode(
 ) -> None:
     assert called(monkeypatch, "standalone", str(tmp_path / "none.properties")) == 1
     assert "none.properties does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["f"], ["mirror", "f"]),
+        (["f", "--clusters", "A", "B"], ["mirror", "f", "--clusters", "A", "--clusters", "B"]),
+    ],
+)
+def test_a_mirror_maker_names_near_clusters_after_one_option(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: list[str]
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(given: list[str]) -> int:
+        ran.append(list(given))
+        return 0
+
+    monkeypatch.setattr("wherry.coordinator.cli.app.run", run)
+    assert called(monkeypatch, "mirror_maker", *arguments) == 0
+    assert ran == [expected]
