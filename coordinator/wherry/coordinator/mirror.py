@@ -41,6 +41,8 @@ END_S: Final = STUCK_AFTER_S + 1.0
 _CONFIG_WRONG: Final = 1
 """Exit code of a process that no restart would help; see the command line's."""
 _PR_SET_PDEATHSIG: Final = 1
+_PARENT: Final = "WHERRY_FLOWS_PARENT"
+"""Names the process that looks after a flow, to the flow's own."""
 
 
 def load(path: Path, targets: Sequence[str] = ()) -> list[Flow]:
@@ -143,10 +145,12 @@ def run_flows(flows: Sequence[Flow], arguments: Sequence[str]) -> int:
 
 
 def die_with_parent() -> None:
-    """End this process when the one that started it is gone."""
-    parent = os.getppid()
+    """End this process when the one that looks after its flow is gone; without such a one do nothing."""
+    parent = os.environ.pop(_PARENT, "")
+    if not parent:
+        return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
+    if os.getppid() != int(parent):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -157,7 +161,8 @@ def _look_after(child: _Child, arguments: Sequence[str]) -> int | None:
         if now >= child.due_s:
             command = [sys.executable, "-m", "wherry.coordinator.cli", *arguments, "--flow", child.flow.name]
             # A Ctrl-C is meant for this process, which passes it on once.
-            child.process = subprocess.Popen(command, start_new_session=True)
+            environment = {**os.environ, _PARENT: str(os.getpid())}
+            child.process = subprocess.Popen(command, start_new_session=True, env=environment)
             child.began_s = now
             _log.info("Flow %s runs in process %d", child.flow.name, child.process.pid)
         return None
