@@ -9,7 +9,9 @@ from confluent_kafka import Producer
 from tests.support.pumps import Coordinator, everything, run
 from tests.support.topics import create_topic
 
+from wherry.contract import to_proto
 from wherry.contract.mirror import OffsetSync, mirror_position
+from wherry.contract.plan import Work
 from wherry.control.v1 import lease_pb2
 from wherry.worker.pipeline import build
 
@@ -28,8 +30,7 @@ def mirrored(bootstrap: str, topic: str, **more: str) -> dict[str, Any]:
     grant = lease_pb2.OpenLeaseResponse(
         kind=lease_pb2.PIPELINE_KIND_MIRROR, config=config, worker_config={"bootstrap.servers": bootstrap}
     )
-    grant.work.id = "0"
-    grant.work.partitions.append(mirror_position("A", topic, 0, None).partition)
+    grant.work.CopyFrom(to_proto.work(Work("0", partitions=(mirror_position("A", topic, 0, None).partition,))))
     coordinator = Coordinator()
     run(build(grant, {}), coordinator)
     return coordinator.counts

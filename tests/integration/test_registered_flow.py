@@ -31,6 +31,7 @@ ROWS = 2_000
 def connectors(folder: Path, url: str) -> dict[str, dict[str, str]]:
     """For each kind a source of files and a sink into a table; Avro is the worker's own converter."""
     made: dict[str, dict[str, str]] = {}
+    (folder / "bad").mkdir()
     for kind, class_name in KINDS.items():
         (folder / kind).mkdir()
         own = {"value.converter": class_name, "value.converter.schema.registry.url": url} if kind != "avro" else {}
@@ -38,6 +39,7 @@ def connectors(folder: Path, url: str) -> dict[str, dict[str, str]]:
             "connector.class": "wherry.spooldir.SpoolDirSource",
             "topic": f"flow-{kind}",
             "input.path": str(folder / kind),
+            "error.path": str(folder / "bad"),
             "cleanup.policy": "none",
             "empty.poll.wait.ms": "200",
             "file.minimum.age.ms": "0",

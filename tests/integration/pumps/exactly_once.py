@@ -11,8 +11,10 @@ import json
 import sys
 from typing import Any
 
+from wherry.contract import to_proto
 from wherry.contract.description import Role
 from wherry.contract.errors import WherryError
+from wherry.contract.plan import Work
 from wherry.control.v1 import lease_pb2
 from wherry.worker import pump
 from wherry.worker.pipeline import build
@@ -57,7 +59,7 @@ def grant_of(wanted: dict[str, Any]) -> lease_pb2.OpenLeaseResponse:
     )
     if "mirrored" in wanted:
         grant.kind = lease_pb2.PIPELINE_KIND_MIRROR
-        grant.work.partitions.extend(wanted["mirrored"])
+        grant.work.CopyFrom(to_proto.work(Work("0", partitions=tuple(wanted["mirrored"]))))
         return grant
     grant.sidecars.add(role=int(Role.SOURCE), connector="c", class_name="test.Counting", generation=1)  # type: ignore[arg-type]
     grant.work.id = "0"
