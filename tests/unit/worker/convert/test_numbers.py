@@ -87,6 +87,13 @@ def test_a_column_comes_back_with_its_nulls_and_without_its_poison(name: str) ->
     assert sorted_out.runs[0].column.to_pylist() == column.to_pylist()
 
 
+def test_a_byte_that_is_no_boolean_is_told_beside_one_of_another_width() -> None:
+    column = pa.array([b"\x02", b"\x00", b"wide", None, b"\x01", b"\x03"], pa.binary())
+    read = converter("Boolean").to_connect("t", column)
+    assert [failure.row for failure in read.failures] == [0, 2, 5]
+    assert read.runs[0].column.to_pylist() == [False, None, True]
+
+
 def test_numbers_without_a_schema_are_longs_and_doubles() -> None:
     texts = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(["5", "1.5", "[1]", None], pa.string()))
     longs = converter("Long").from_connect("t", pa.field("value", JSON_TYPE), texts)

@@ -85,8 +85,12 @@ class NumberConverter:
 
     def _without(self, column: pa.Array, fits: pa.Array, topic: str) -> Converted:
         error = DataError(f"Failed to deserialize {self.word}: ", reason="WRONG_WIDTH")
-        failures = tuple(Failure(row, error) for row, fit in enumerate(fits.to_pylist()) if not fit)
-        return Converted(self.to_connect(topic, column.filter(fits)).runs, failures)
+        failures = [Failure(row, error) for row, fit in enumerate(fits.to_pylist()) if not fit]
+        rest = self.to_connect(topic, column.filter(fits))
+        # What is left may have failures of its own, told by their places in what is left.
+        places = np.flatnonzero(fits.to_numpy(zero_copy_only=False))
+        failures += [Failure(int(places[failure.row]), failure.error) for failure in rest.failures]
+        return Converted(rest.runs, tuple(sorted(failures, key=lambda failure: failure.row)))
 
     def _refusal(self, found: str) -> DataError:
         return DataError(f"Failed to serialize to {self.word} (was class {found}): ", reason="WRONG_TYPE")

@@ -1,0 +1,344 @@
+"""`python -m tests.chaos.long --minutes 8`: whatever may die dies, again and again, while flows run exactly once.
+
+Sources in the three kinds of transaction and sinks of the three classes go on under random faults; a reader of
+committed records, the tables and the files then tell what was lost, came twice or out of order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.flows import QUIET, STRING, Flow, KafkaToFile, KafkaToPostgres, _FromKafka, parse
+from tests.chaos.verdict import Verdict, judge
+from tests.support.distributed import Distributed
+from tests.support.rest import NoAnswerError, Rest
+from tests.support.standalone import send
+from tests.support.topics import create_topic
+from tests.support.waiting import eventually
+
+from wherry.coordinator.dev.kafka import EmbeddedKafka
+from wherry.coordinator.dev.postgres import LocalPostgres
+
+PLUGIN = Path(__file__).with_name("plugin")
+ROWS, PAUSE_S = 20, 0.04
+RATE = 400
+"""Records a second and flow: enough to have some under way always, little enough to leave the machine alone."""
+FAULT_EVERY_S = (2.0, 7.0)
+DOWN_S = (0.5, 5.0)
+FROZEN_S = (2.0, 14.0)
+START_S = 120.0
+STALL_S = 150.0
+POLL_S = 0.2
+FAULTS = ("worker", "worker", "sidecar", "sidecar", "host", "coordinator", "broker", "freeze")
+
+
+class Counted:
+    """The counting source, in one of the kinds of transaction."""
+
+    partitions, exactly_once = 1, True
+
+    def __init__(self, boundary: str, bootstrap: str, total: int) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self.name = f"count-{boundary}-{uuid.uuid4().hex[:6]}"
+        self._boundary, self._total = boundary, total
+        self._topic = create_topic(bootstrap, self.name)
+        self._reader = Consumer({
+            "bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False,
+            "isolation.level": "read_committed", **QUIET,
+        })  # fmt: skip
+        self._reader.assign([TopicPartition(self._topic, 0, 0)])
+        self._seen: list[int] = []
+
+    def config(self) -> dict[str, str]:
+        config = {
+            "connector.class": "wherry.chaos.CountingSource", "topic": self._topic, "count": str(self._total),
+            "rows": str(ROWS), "pause": str(PAUSE_S), "tasks.max": "1", "value.converter": STRING,
+            "transaction.boundary": self._boundary,
+        }  # fmt: skip
+        if self._boundary == "interval":
+            config |= {"transaction.boundary.interval.ms": "300", "offsets.storage.topic": f"own-{self.name}"}
+        return config
+
+    def feed(self, start: int, stop: int) -> None:
+        """It feeds itself."""
+
+    def delivered(self) -> int:
+        for message in self._reader.consume(100_000, 0):
+            if message.error() is None:
+                self._seen.append(parse(message.value() or b"")[1])
+        return len(self._seen)
+
+    def committed(self, rest: Rest) -> dict[int, int]:
+        return {0: max((offset["n"] for _, offset in rest.offsets(self.name) if offset is not None), default=0)}
+
+    def arrived(self) -> dict[int, list[int]]:
+        self.delivered()
+        return {0: self._seen}
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class KafkaToStaged(_FromKafka):
+    """A sink in two phases: files that are staged, and then moved to where they count."""
+
+    exactly_once = True
+
+    def __init__(self, name: str, bootstrap: str, directory: Path) -> None:
+        super().__init__(name, bootstrap)
+        self._folder = directory / name
+        for part in ("staged", "done"):
+            (self._folder / part).mkdir(parents=True)
+        self._read: set[str] = set()
+        self._found: dict[int, list[int]] = {partition: [] for partition in range(self.partitions)}
+
+    def config(self) -> dict[str, str]:
+        return {
+            "connector.class": "wherry.chaos.StagingSink", "folder": str(self._folder), "topics": self.topic,
+            "tasks.max": "2",
+        }  # fmt: skip
+
+    def delivered(self) -> int:
+        for path in (self._folder / "done").iterdir():
+            if path.name not in self._read:
+                self._read.add(path.name)
+                for line in path.read_bytes().splitlines():
+                    partition, number = parse(line)
+                    self._found[partition].append(number)
+        return sum(map(len, self._found.values()))
+
+    def arrived(self) -> dict[int, list[int]]:
+        self.delivered()
+        # Files are moved in no order that the folder would tell; what is in them has one.
+        return {partition: sorted(numbers) for partition, numbers in self._found.items()}
+
+
+@dataclass(slots=True)
+class Chaos:
+    """One long run: the system, what runs in it, and what happens to it."""
+
+    members: list[Distributed]
+    broker: EmbeddedKafka
+    flows: list[Flow]
+    dice: random.Random
+    kinds: tuple[str, ...]
+    done: Counter[str] = field(default_factory=Counter)
+    timers: list[threading.Timer] = field(default_factory=list)
+
+    def rest(self) -> Rest:
+        """The API of a member that answers."""
+        for _ in range(int(START_S / POLL_S)):
+            for member in self.members:
+                if member.rest.answers():
+                    return member.rest
+            time.sleep(POLL_S)
+        raise AssertionError(f"no coordinator answers:\n{self.members[0].log_tail()}")
+
+    def hurt(self) -> str:
+        """Lets one random fault come; tells which."""
+        kind = self.dice.choice(self.kinds)
+        faults: Mapping[str, Callable[[], str]] = {
+            "worker": self._worker, "sidecar": self._sidecar, "host": self._host, "coordinator": self._coordinator,
+            "broker": self._broker, "freeze": self._freeze,
+        }  # fmt: skip
+        try:
+            told = faults[kind]()
+        except (NoAnswerError, AssertionError, KeyError, IndexError) as error:
+            return f"{kind} could not be hurt: {str(error)[:80]!r}"  # it is down already, or not up yet
+        self.done[kind] += 1
+        return told
+
+    def _pids(self, connector: str, what: str) -> list[int]:
+        rest = self.rest()
+        if what == "sidecars":
+            listed = rest.get("/wherry/v1/sidecars")["sidecars"]
+            return [int(each["pid"]) for each in listed if each["connector"] == connector]
+        leases = rest.get("/wherry/v1/leases")["leases"]
+        return [int(each["worker"].rpartition(":")[2]) for each in leases if each["connector"] == connector]
+
+    def _worker(self) -> str:
+        flow = self.dice.choice(self.flows)
+        pid = self.dice.choice(self._pids(flow.name, "leases"))
+        send(pid, signal.SIGKILL)
+        return f"killed a worker of {flow.name}"
+
+    def _sidecar(self) -> str:
+        flow = self.dice.choice(self.flows)
+        send(self.dice.choice(self._pids(flow.name, "sidecars")), signal.SIGKILL)
+        return f"killed a sidecar of {flow.name}"
+
+    def _host(self) -> str:
+        hosts = [process for member in self.members for process in member.processes("host")]
+        send(self.dice.choice(hosts).pid, signal.SIGKILL)
+        return "killed a sidecar host"
+
+    def _coordinator(self) -> str:
+        member = self.dice.choice(self.members)
+        member.kill()
+        down = self.dice.uniform(*DOWN_S)
+        time.sleep(down)
+        member.start()
+        return f"killed coordinator {self.members.index(member)}, away for {down:.1f} s"
+
+    def _broker(self) -> str:
+        self.broker.kill()
+        down = self.dice.uniform(*DOWN_S)
+        time.sleep(down)
+        self.broker.start()
+        return f"killed the broker, away for {down:.1f} s"
+
+    def _freeze(self) -> str:
+        flow = self.dice.choice(self.flows)
+        pid = self.dice.choice(self._pids(flow.name, "leases"))
+        send(pid, signal.SIGSTOP)
+        frozen = self.dice.uniform(*FROZEN_S)
+        timer = threading.Timer(frozen, send, (pid, signal.SIGCONT))
+        timer.daemon = True
+        timer.start()
+        self.timers.append(timer)
+        return f"froze a worker of {flow.name} for {frozen:.1f} s"
+
+    def wait(self, totals: Mapping[str, int]) -> None:
+        """Waits until everything has arrived, as long as something moves."""
+        for timer in self.timers:
+            timer.join(max(FROZEN_S))
+        moved_at, seen = time.monotonic(), -1
+        while time.monotonic() - moved_at < STALL_S:
+            delivered = {flow.name: flow.delivered() for flow in self.flows}
+            if all(delivered[name] >= total for name, total in totals.items()):
+                return
+            if sum(delivered.values()) != seen:
+                moved_at, seen = time.monotonic(), sum(delivered.values())
+            time.sleep(POLL_S)
+        print(f"nothing has moved for {STALL_S:.0f} s: {delivered} of {dict(totals)}\n{self.states()}", flush=True)
+
+    def states(self) -> str:
+        """What each connector shows."""
+        rest = self.rest()
+        return "\n".join(str(rest.call("GET", f"/connectors/{flow.name}/status").body)[:1500] for flow in self.flows)
+
+
+def verdicts(flows: list[Flow], each: int) -> list[str]:
+    """Judges every flow, printing a line about each; returns what is not as promised."""
+    wrong: list[str] = []
+    for flow in flows:
+        total = each // flow.partitions
+        for partition, numbers in flow.arrived().items():
+            verdict: Verdict = judge(numbers, total)
+            sound = not verdict.lost and not verdict.disordered and not (flow.exactly_once and verdict.duplicates)
+            print(f"{'sound' if sound else 'WRONG'}: {flow.name}[{partition}] {len(numbers)} of {total}, {verdict}")
+            if not sound:
+                wrong.append(f"{flow.name}[{partition}]: {verdict}")
+    return wrong
+
+
+def _feed(flows: list[Flow], each: int, ending: threading.Event) -> None:
+    """Hands records over at a steady pace; a broker that is away makes the client wait, not us."""
+    begun, fed = time.monotonic(), dict.fromkeys((flow.name for flow in flows), 0)
+    while any(fed[flow.name] < each // flow.partitions for flow in flows) and not ending.wait(0.05):
+        for flow in flows:
+            upto = min(each, int((time.monotonic() - begun) * RATE)) // flow.partitions
+            flow.feed(fed[flow.name], upto)
+            fed[flow.name] = max(fed[flow.name], upto)
+
+
+def _flows(bootstrap: str, postgres: LocalPostgres, folder: Path, each: int, wanted: set[str]) -> list[Flow]:
+    mark = uuid.uuid4().hex[:6]
+    makers: Mapping[str, Callable[[], Flow]] = {
+        **{kind: lambda kind=kind: Counted(kind, bootstrap, each) for kind in ("poll", "interval", "connector")},
+        "file": lambda: KafkaToFile(f"kafka-file-{mark}", bootstrap, folder),
+        "postgres": lambda: KafkaToPostgres(f"kafka-postgres-{mark}", bootstrap, postgres),
+        "staged": lambda: KafkaToStaged(f"kafka-staged-{mark}", bootstrap, folder),
+    }
+    return [make() for name, make in makers.items() if name in wanted]
+
+
+def run(options: argparse.Namespace) -> list[str]:
+    """One run; returns what is not as promised."""
+    dice, each = random.Random(options.seed), int(options.minutes * 60 * RATE)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wc-")))
+        broker = stack.enter_context(EmbeddedKafka())
+        postgres = stack.enter_context(LocalPostgres(options={"fsync": "off"}))
+        flows = _flows(broker.bootstrap, postgres, folder, each, set(options.flows.split(",")))
+        for flow in flows:
+            stack.callback(flow.close)
+        settings = {
+            "exactly.once.source.support": "enabled", "offset.flush.interval.ms": "500", "plugin.path": str(PLUGIN),
+        }  # fmt: skip
+        group = f"chaos-{uuid.uuid4().hex[:6]}"
+        members = [
+            Distributed(bootstrap=broker.bootstrap, group=group, settings=settings) for _ in range(options.coordinators)
+        ]
+        chaos = Chaos(members, broker, flows, dice, tuple(options.faults.split(",")))
+        for member in members:
+            stack.callback(_close, member, options.keep)
+            member.start()
+            assert eventually(member.rest.is_healthy, START_S), member.log_tail()
+        for flow in flows:
+            chaos.rest().create(flow.name, flow.config())
+        assert eventually(lambda: all(flow.delivered() for flow in flows if isinstance(flow, Counted)), START_S), (
+            f"{chaos.states()}\n{members[0].log_tail()}"
+        )
+        ending = threading.Event()
+        stack.callback(ending.set)
+        feeding = threading.Thread(target=_feed, args=(flows, each, ending), daemon=True)
+        feeding.start()
+        _hurt_for(chaos, options.minutes * 60)
+        feeding.join(STALL_S)
+        chaos.wait({flow.name: each // flow.partitions * flow.partitions for flow in flows})
+        print(f"seed {options.seed}, {each} records a flow, faults: {dict(chaos.done)}", flush=True)
+        return verdicts(flows, each)
+
+
+def _hurt_for(chaos: Chaos, seconds: float) -> None:
+    begun = time.monotonic()
+    while (passed := time.monotonic() - begun) < seconds:
+        time.sleep(chaos.dice.uniform(*FAULT_EVERY_S))
+        told = chaos.hurt()
+        delivered = " ".join(str(flow.delivered()) for flow in chaos.flows)
+        print(f"{passed:5.0f} s: {told}; {delivered}", flush=True)
+
+
+def _close(member: Distributed, keep: str | None) -> None:
+    if keep is not None:
+        with contextlib.suppress(OSError):
+            target = Path(keep) / f"{member.rest.url.rpartition(':')[2]}.log"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(member.log_path.read_bytes())
+    member.close()
+
+
+def main(arguments: Any = None) -> int:
+    """Runs, and answers with 1 when something is not as promised."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.long", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long faults come")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--coordinators", type=int, default=1)
+    parser.add_argument(
+        "--faults", default=",".join(FAULTS), help="kinds of faults; one named twice comes twice as often"
+    )
+    parser.add_argument("--flows", default="poll,interval,connector,file,postgres,staged")
+    parser.add_argument("--keep", help="folder for the logs")
+    wrong = run(parser.parse_args(arguments))
+    print("\n".join(wrong) or "everything is as promised")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
