@@ -105,6 +105,10 @@ class Grants:
             parkable=described.capabilities.parkable,
         )
 
+    def shares_planning(self, spec: ConnectorSpec) -> bool:
+        """Whether the control calls of a connector may go to a process that serves others of its plugin, too."""
+        return self._plugins.resolve(spec.config.get("connector.class", "")).manifest.shares_planning
+
     def parks(self, spec: ConnectorSpec) -> bool:
         """Whether a sink's tasks may wait without a lease."""
         return self._timings.idle_park_ms > 0 and self.description(spec).capabilities.parkable

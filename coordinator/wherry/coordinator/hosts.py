@@ -127,11 +127,21 @@ class HostClient:
         return int(self._call("StopConnector", request, deadline_s + 5.0).stopped)
 
     def acquire_plugin(
-        self, plugin: str, directory: str, holder: str, *, timeout_s: float = ACQUIRE_TIMEOUT_S
+        self,
+        plugin: str,
+        directory: str,
+        holder: str,
+        *,
+        timeout_s: float = ACQUIRE_TIMEOUT_S,
+        planning: bool = False,
     ) -> Acquired:
-        """Start a short-lived sidecar that is not configured, for Describe and ValidateConfig."""
+        """Start a sidecar that is not configured: for Describe and ValidateConfig, or to plan for several."""
         request = host_pb2.AcquirePluginRequest(
-            plugin=plugin, plugin_directory=directory, holder=holder, timeout_ms=int(timeout_s * 1000)
+            plugin=plugin,
+            plugin_directory=directory,
+            holder=holder,
+            timeout_ms=int(timeout_s * 1000),
+            planning=planning,
         )
         answer = self._call("AcquirePlugin", request, timeout_s + 2.0)
         return Acquired(answer.endpoint, answer.instance_id)

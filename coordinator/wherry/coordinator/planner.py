@@ -1,7 +1,8 @@
 """What there is to do: asks a source's sidecar for its plan, Kafka for the partitions of a sink's topics.
 
 Blocks for as long as a sidecar takes, within a deadline; called in a lane of the connector's own. A source's sidecar is
-held between plans while it may have something to say (Watch, Events) or will soon be asked again.
+held between plans while it may have something to say (Watch, Events) or will soon be asked again. Where a plugin allows
+it, the connectors of that plugin are planned in one process (`planning.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from wherry.coordinator.effects import LoadPlan
 from wherry.coordinator.grants import Grants
 from wherry.coordinator.hosts import Acquired, HostClient, quietly_release
 from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.planning import Share, SharedPlanning
 
 log = logging.getLogger(__name__)
 sidecar_log = logging.getLogger("wherry.sidecar")
@@ -35,6 +37,9 @@ PLAN_TIMEOUT_S: Final = 25.0
 CALL_TIMEOUT_S: Final = 20.0
 HOLD_REPLAN_MS_MAX: Final = 60_000
 """A sidecar that is asked again later than this is stopped meanwhile."""
+
+_PROCESS_TROUBLE: Final = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
+"""What gRPC itself says when a process is gone or stuck; a plugin's own transient error is told with other words."""
 
 _LEVELS: Final = {
     plugin_pb2.LOG_LEVEL_DEBUG: logging.DEBUG,
@@ -45,10 +50,14 @@ _LEVELS: Final = {
 
 @dataclass(slots=True)
 class _Held:
-    acquired: Acquired
-    holder: str
+    """A connector's sidecar: a process of its own (`acquired`), or a part of one that it shares."""
+
     generation: int
     client: SidecarClient
+    holder: str = ""
+    acquired: Acquired | None = None
+    share: Share | None = None
+    watched: bool = False
     released: bool = False
 
 
@@ -78,6 +87,7 @@ class Planner:
         self._keep_config = keep_config
         self._lock = threading.Lock()
         self._held: dict[str, _Held] = {}
+        self._shared = SharedPlanning(hosts, self._take, self._shared_ended)
 
     def plan(self, effect: LoadPlan, positions: Sequence[Position]) -> ev.SourcePlan | ev.SinkPlan:
         """What there is to do from these positions.
@@ -93,9 +103,9 @@ class Planner:
             self._grants.check_topic_creation(effect.spec)
         try:
             return ev.SourcePlan(self._source_plan(effect, positions))
-        except TransientError:
+        except TransientError as error:
             # The sidecar may have died since the last plan: the host starts another one, once.
-            if not self.release(effect.connector):
+            if not self._give_up(effect.connector, error):
                 raise
             return ev.SourcePlan(self._source_plan(effect, positions))
 
@@ -107,8 +117,24 @@ class Planner:
             return False
         held.released = True
         held.client.close()
-        quietly_release(self._hosts, held.acquired, held.holder)
+        if held.share is not None:
+            self._shared.let_go(held.share)
+        if held.acquired is not None:
+            quietly_release(self._hosts, held.acquired, held.holder)
         return True
+
+    def _give_up(self, connector: str, error: TransientError) -> bool:
+        """Let go of a sidecar that did not do, so that another may try; False if that would change nothing.
+
+        If it was shared, the next one is the connector's own: what it does to a process harms no other again.
+        """
+        with self._lock:
+            held = self._held.get(connector)
+        if held is not None and held.share is not None:
+            if error.reason not in _PROCESS_TROUBLE:
+                return False
+            self._shared.set_apart(connector)
+        return self.release(connector)
 
     def on_delete(self, spec: ev.ConnectorSpec, generation: int) -> None:
         """Tell a connector's sidecar that the connector was deleted; starts one if need be."""
@@ -117,6 +143,7 @@ class Planner:
             held.client.on_delete(spec.name, deadline_s=CALL_TIMEOUT_S)
         finally:
             self.release(spec.name)
+            self._shared.forget(spec.name)
 
     def apply_tokens(
         self, spec: ev.ConnectorSpec, generation: int, tokens: Sequence[bytes], positions: Sequence[Position]
@@ -125,9 +152,9 @@ class Planner:
         held = self._hold(spec, generation)
         try:
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
-        except TransientError:
+        except TransientError as error:
             # It may have died since the last commit: the host starts another one, once.
-            self.release(spec.name)
+            self._give_up(spec.name, error)
             held = self._hold(spec, generation)
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
@@ -170,16 +197,42 @@ class Planner:
     def _hold(self, spec: ev.ConnectorSpec, generation: int) -> _Held:
         with self._lock:
             held = self._held.get(spec.name)
-        if held is not None and held.generation == generation:
+        if held is not None and held.generation == generation and (held.share is None or not held.share.over):
             return held
         self.release(spec.name)
-        holder = f"plan-{spec.name}-{generation}"
-        acquired = self._hosts.acquire(self._grants.sidecar(spec, generation), holder)
-        held = _Held(acquired, holder, generation, SidecarClient(acquired.endpoint))
+        held = self._share(spec, generation)
+        if held is None:
+            holder = f"plan-{spec.name}-{generation}"
+            acquired = self._hosts.acquire(self._grants.sidecar(spec, generation), holder)
+            held = _Held(generation, SidecarClient(acquired.endpoint), holder, acquired)
         with self._lock:
             self._held[spec.name] = held
-        self._listen(spec, held)
+        if held.share is None:
+            self._listen(spec, held)
         return held
+
+    def _share(self, spec: ev.ConnectorSpec, generation: int) -> _Held | None:
+        """A part of the plugin's shared process; None when the connector is to have one of its own."""
+        if not self._grants.shares_planning(spec) or self._shared.is_apart(spec.name):
+            return None
+        try:
+            share = self._shared.hold(self._grants.sidecar(spec, generation))
+        except TransientError as error:
+            if error.reason not in _PROCESS_TROUBLE:
+                raise
+            log.warning("The shared process of %s's plugin can't be used: %s", spec.name, error)
+            self._shared.set_apart(spec.name)
+            return None
+        watched = self._grants.description(spec).capabilities.watch
+        return _Held(generation, share.client, share=share, watched=watched)
+
+    def _shared_ended(self, connectors: Sequence[str]) -> None:
+        """A shared process has ended by itself: what it was bound to is bound anew by the next plan."""
+        for connector in connectors:
+            with self._lock:
+                held = self._held.get(connector)
+            if held is not None and held.share is not None and held.watched:
+                self._post(ev.PlanChanged(connector, "the sidecar ended"))
 
     def _listen(self, spec: ev.ConnectorSpec, held: _Held) -> None:
         threads = [threading.Thread(target=self._follow_events, args=(spec.name, held), daemon=True)]
@@ -207,7 +260,8 @@ class Planner:
             with self._lock:
                 if self._held.get(connector) is held:
                     del self._held[connector]
-            quietly_release(self._hosts, held.acquired, held.holder)
+            if held.acquired is not None:
+                quietly_release(self._hosts, held.acquired, held.holder)
             self._post(ev.PlanChanged(connector, "the sidecar ended"))
 
     def _take(self, connector: str, event: plugin_pb2.EventsResponse) -> None:

@@ -49,6 +49,11 @@ def test_a_plugin_is_forked_only_where_its_manifest_says_so(tmp_path: Path) -> N
     assert Manifest.load(written(tmp_path, GOOD + "forkable: true\n")).forkable
 
 
+def test_planning_is_each_connectors_own_unless_the_manifest_shares_it(tmp_path: Path) -> None:
+    assert not Manifest.load(written(tmp_path, GOOD)).shares_planning
+    assert Manifest.load(written(tmp_path, GOOD + "planning: shared\n")).shares_planning
+
+
 def test_the_file_itself_may_be_named(tmp_path: Path) -> None:
     written(tmp_path, GOOD)
     assert Manifest.load(tmp_path / "sidecar.yaml").name == "filestream"
@@ -62,6 +67,7 @@ def test_the_file_itself_may_be_named(tmp_path: Path) -> None:
         ("name: filestream", "name: a b", "name may have letters"),
         ("version: 0.1.0", "version: [1]", "version must be a text"),
         ("revision: 1", "revision: 2", "revision must be a number from 1 to 1, not 2"),
+        ("revision: 1", "planning: yes", "planning must be own .* or shared, not True"),
         ("revision: 1", "forkable: 1", "forkable must be true or false, not 1"),
         (
             "run: [python, -m, filestream]",

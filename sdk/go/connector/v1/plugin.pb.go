@@ -1980,6 +1980,8 @@ type EventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When, in ms since the epoch.
 	TimeMs int64 `protobuf:"varint,1,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	// Connector it is about; needed from a process that plans for several.
+	Connector string `protobuf:"bytes,8,opt,name=connector,proto3" json:"connector,omitempty"`
 	// What happened.
 	//
 	// Types that are valid to be assigned to Event:
@@ -2030,6 +2032,13 @@ func (x *EventsResponse) GetTimeMs() int64 {
 		return x.TimeMs
 	}
 	return 0
+}
+
+func (x *EventsResponse) GetConnector() string {
+	if x != nil {
+		return x.Connector
+	}
+	return ""
 }
 
 func (x *EventsResponse) GetEvent() isEventsResponse_Event {
@@ -2634,9 +2643,10 @@ const file_wherry_connector_v1_plugin_proto_rawDesc = "" +
 	"\x0fOnDeleteRequest\x12\x1c\n" +
 	"\tconnector\x18\x01 \x01(\tR\tconnector\"\x12\n" +
 	"\x10OnDeleteResponse\"\x0f\n" +
-	"\rEventsRequest\"\xb9\x03\n" +
+	"\rEventsRequest\"\xd7\x03\n" +
 	"\x0eEventsResponse\x12\x17\n" +
-	"\atime_ms\x18\x01 \x01(\x03R\x06timeMs\x121\n" +
+	"\atime_ms\x18\x01 \x01(\x03R\x06timeMs\x12\x1c\n" +
+	"\tconnector\x18\b \x01(\tR\tconnector\x121\n" +
 	"\x03log\x18\x02 \x01(\v2\x1d.wherry.connector.v1.LogEventH\x00R\x03log\x12:\n" +
 	"\x06metric\x18\x03 \x01(\v2 .wherry.connector.v1.MetricEventH\x00R\x06metric\x12E\n" +
 	"\fplan_changed\x18\x04 \x01(\v2 .wherry.connector.v1.PlanChangedH\x00R\vplanChanged\x12E\n" +

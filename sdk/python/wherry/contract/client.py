@@ -45,6 +45,7 @@ from wherry.contract.limits import (
 )
 from wherry.contract.plan import Plan, Work
 from wherry.contract.position import Position
+from wherry.contract.shared import connector_metadata
 from wherry.contract.stream import ApplyStream, ReadStream, WriteStream
 from wherry.contract.target import Target
 
@@ -119,6 +120,7 @@ class SidecarClient:
         message_bytes_max: Largest gRPC message.
         credentials: For TLS.
         sleep: How to wait between attempts; tests pass their own.
+        connector: What calls are about, for a process that plans for several; "" for one of its own.
     """
 
     def __init__(
@@ -128,8 +130,12 @@ class SidecarClient:
         message_bytes_max: int = MESSAGE_BYTES_MAX,
         credentials: grpc.ChannelCredentials | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        connector: str = "",
     ) -> None:
         self.endpoint = endpoint
+        self._metadata: list[tuple[str, Any]] = list(connector_metadata(connector))
+        self._owner: SidecarClient | None = None
+        self._closed = False
         self._message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._sleep = sleep
@@ -144,14 +150,27 @@ class SidecarClient:
     @property
     def channel(self) -> grpc.Channel:
         """The channel, made at first use."""
+        if self._owner is not None:
+            if self._owner._closed:
+                raise self._closed_error()
+            return self._owner.channel
         if self._channel is None:
             self._channel = rpc.channel(
                 self.endpoint, message_bytes_max=self._message_bytes_max, credentials=self._credentials
             )
         return self._channel
 
+    def about(self, connector: str) -> SidecarClient:
+        """Returns a client on the same channel whose calls are about a connector; closing it leaves the channel."""
+        client = SidecarClient(
+            self.endpoint, message_bytes_max=self._message_bytes_max, sleep=self._sleep, connector=connector
+        )
+        client._owner = self
+        return client
+
     def close(self) -> None:
         """Closes the channel; running streams are cancelled."""
+        self._closed = True
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -437,15 +456,20 @@ class SidecarClient:
     def _call_once(self, method: Any, request: Any, timeout_s: float) -> Any:
         name = type(request).__name__.removesuffix("Request")
         if not trace.enabled():
-            return self._invoke(method, request, timeout_s, name, [])
+            return self._invoke(method, request, timeout_s, name, self._metadata)
         with trace.rpc_span(request.DESCRIPTOR, SpanKind.CLIENT):
-            return self._invoke(method, request, timeout_s, name, trace.metadata())
+            return self._invoke(method, request, timeout_s, name, [*self._metadata, *trace.metadata()])
 
-    def _invoke(self, method: Any, request: Any, timeout_s: float, name: str, metadata: list[tuple[str, str]]) -> Any:
+    def _invoke(self, method: Any, request: Any, timeout_s: float, name: str, metadata: list[tuple[str, Any]]) -> Any:
         try:
             return method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise self._error(error, name) from error
+        except ValueError as error:  # closed by another thread, under the call or before it
+            raise self._closed_error() from error
+
+    def _closed_error(self) -> TransientError:
+        return TransientError(f"The line to the sidecar at {self.endpoint} was closed.", reason="UNAVAILABLE")
 
     def _stream(self, method: Any, request: Any) -> Iterator[Any]:
         try:

@@ -30,7 +30,7 @@ _DIGEST_SKIPS: Final = frozenset({"__pycache__", "node_modules", "tests", "targe
 # fmt: off
 _MEMBERS: Final = frozenset({
     "name", "version", "description", "revision", "classes", "run", "attach", "remote", "tls", "insecure",
-    "environment", "build", "limits", "forkable",
+    "environment", "build", "limits", "forkable", "planning",
 })
 # fmt: on
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -112,6 +112,8 @@ class Manifest:
         limits: What the process may use.
         forkable: Whether sidecars may be forked from a process that has run the plugin's code as far as `serve`, which
             must then have started no thread and opened nothing; needs an SDK that does it (Python's).
+        shares_planning: Whether one process may plan for several connectors at once (`planning: shared`), which need no
+            more then than a process of their own while records flow.
         build: Command line that makes what `run` needs; None when nothing is to be made.
         description: One paragraph for people.
         revision: Revision of the sidecar contract.
@@ -130,6 +132,7 @@ class Manifest:
     environment: Environment = field(default_factory=Environment)
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     forkable: bool = False
+    shares_planning: bool = False
     build: tuple[str, ...] | None = None
     description: str = ""
     revision: int = 1
@@ -189,6 +192,7 @@ class _Reader:
             environment=self._environment(members.get("environment")),
             limits=self._limits(members.get("limits")),
             forkable=self._flag(members, "forkable"),
+            shares_planning=self._planning(members.get("planning", "own")),
             build=self._argv(members, "build"),
             description=self._text(members, "description") or "",
             revision=revision,
@@ -232,6 +236,11 @@ class _Reader:
         if not isinstance(value, bool):
             raise self._wrong(name, f"must be true or false, not {value!r}")
         return value
+
+    def _planning(self, value: Any) -> bool:
+        if value not in ("own", "shared"):
+            raise self._wrong("planning", f"must be own (a process for each connector) or shared, not {value!r}")
+        return bool(value == "shared")
 
     def _argv(self, members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
         value = members.get(name)

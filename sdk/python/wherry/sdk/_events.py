@@ -94,6 +94,24 @@ class Events:
         self.put(log=plugin_pb2.LogEvent(level=_LEVELS[known], logger=logger, message=text, fields=texts))
 
 
+class ConnectorEvents(Events):
+    """Events of one connector in a process that plans for several: the process's queue, under the connector's name."""
+
+    def __init__(self, events: Events, connector: str) -> None:
+        super().__init__()
+        self._of_process = events
+        self._connector = connector
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether someone listens to the process."""
+        return self._of_process.subscribed
+
+    def put(self, **event: Any) -> None:
+        """Adds an event to the process's."""
+        self._of_process.put(connector=self._connector, **event)
+
+
 class EventsHandler(logging.Handler):
     """Passes what libraries log through `logging` on as events."""
 

@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -21,12 +22,13 @@ from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2
 from wherry.contract import from_proto, rpc, to_proto, trace, wire
 from wherry.contract.config import ConfigType
 from wherry.contract.description import Role, SinkClass
-from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, WherryError
+from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, ThrottledError, WherryError
 from wherry.contract.frame import ALL_ENCODINGS, Encoding
 from wherry.contract.limits import REVISION_MAX, REVISION_MIN, Limits
+from wherry.contract.shared import CONNECTORS_MAX, connector_in
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns as _columns  # loaded before the first stream, not within it
-from wherry.sdk._events import Events
+from wherry.sdk._events import ConnectorEvents, Events
 from wherry.sdk._intake import told
 from wherry.sdk._reading import Reading
 from wherry.sdk._writing import Writing
@@ -43,6 +45,8 @@ _PACKAGE: Final = "wherry.connector.v1"
 _log = logging.getLogger("wherry.sdk")
 
 _Answer = TypeVar("_Answer")
+_ABOUT: ContextVar[str] = ContextVar("connector of the call", default="")
+"""In a process that plans for several connectors, which one the unary call under way is about; else ""."""
 
 
 @dataclass(slots=True)
@@ -76,6 +80,8 @@ class Sidecar:
         self.events = Events()
         self.lock = threading.Lock()
         self.bound: Bound | None = None
+        self.shared: dict[str, Bound] = {}
+        """Of a process that plans for several connectors, what it is bound to by connector; it has no streams then."""
         self.streams: set[Reading | Writing] = set()
         self.stopping = False
 
@@ -92,6 +98,26 @@ class Sidecar:
         known = ", ".join(plugin.describe().class_name for plugin in self.classes)
         raise ConfigError(f"The plugin {self.name} has no class {class_name}; it has {known}.", key="connector.class")
 
+    @property
+    def here(self) -> Bound | None:
+        """What the call under way is about."""
+        connector = _ABOUT.get()
+        return self.shared.get(connector) if connector else self.bound
+
+    def bind(self, bound: Bound) -> None:
+        """Binds the process, or its part for a connector; the caller holds the lock.
+
+        Raises:
+            ThrottledError: It plans for too many already.
+        """
+        connector = _ABOUT.get()
+        if not connector:
+            self.bound = bound
+            return
+        if connector not in self.shared and len(self.shared) >= CONNECTORS_MAX:
+            raise ThrottledError(f"The process plans for {CONNECTORS_MAX} connectors already, which is the most.")
+        self.shared[connector] = bound
+
     def configured(self, role: Role, generation: int | None = None) -> Bound:
         """Returns what the process is bound to.
 
@@ -99,7 +125,7 @@ class Sidecar:
             ConnectorBugError: It isn't bound yet, or to a class of another role.
             FencedError: It is bound to another generation.
         """
-        bound = self.bound
+        bound = self.here
         if bound is None:
             raise ConnectorBugError("The sidecar isn't configured yet; Configure comes first.", reason="NOT_CONFIGURED")
         if bound.plugin.role is not role:
@@ -219,32 +245,43 @@ class PluginService:
         sidecar = self._sidecar
         plugin = sidecar.find(request.class_name)
         config = plugin.config_type.parse({**request.config, **request.secrets})
+        about = _ABOUT.get()
+        if about and about != request.connector:
+            raise ConnectorBugError(f"Configure of {request.connector} was called for {about}.", reason="PROTOCOL")
         with sidecar.lock:
-            bound = sidecar.bound
+            bound = sidecar.here
             if bound is not None and request.generation < bound.context.generation:
                 raise FencedError(
                     f"The sidecar is bound to generation {bound.context.generation}; {request.generation} is older."
                 )
             if bound is not None and request == bound.request:
                 return plugin_pb2.ConfigureResponse()
-            context = Context(request.connector, request.generation, sidecar.events)
+            events = ConnectorEvents(sidecar.events, about) if about else sidecar.events
+            context = Context(request.connector, request.generation, events)
             main = plugin(config, context)
-            sidecar.bound = Bound(request, plugin, config, context, main)
+            sidecar.bind(Bound(request, plugin, config, context, main))
         if bound is not None:
             # Streams of the generation before.
-            sidecar.end_streams(0.0)
+            if not about:
+                sidecar.end_streams(0.0)
             bound.main.end()
         return plugin_pb2.ConfigureResponse()
 
     def probe(self, _: plugin_pb2.ProbeRequest) -> plugin_pb2.ProbeResponse:
         """Asks the author's class."""
-        bound = self._sidecar.bound
+        bound = self._sidecar.here
         if bound is None:
             raise ConnectorBugError("The sidecar isn't configured yet; Configure comes first.", reason="NOT_CONFIGURED")
         return plugin_pb2.ProbeResponse(detail=bound.main.probe() or "")
 
     def stop(self, request: plugin_pb2.StopRequest) -> plugin_pb2.StopResponse:
-        """Ends all streams; the answer says that they have ended."""
+        """Ends all streams; the answer says that they have ended. In a shared process, lets go of one connector."""
+        if _ABOUT.get():
+            with self._sidecar.lock:
+                left = self._sidecar.shared.pop(_ABOUT.get(), None)
+            if left is not None:
+                left.main.end()
+            return plugin_pb2.StopResponse()
         deadline_s = request.deadline_ms / 1000
         self._sidecar.end_streams(deadline_s)
         if self._sidecar.bound is not None:
@@ -254,8 +291,9 @@ class PluginService:
 
     def on_delete(self, _: plugin_pb2.OnDeleteRequest) -> plugin_pb2.OnDeleteResponse:
         """Lets the author's class release what it holds."""
-        if self._sidecar.bound is not None:
-            self._sidecar.bound.main.on_delete()
+        bound = self._sidecar.here
+        if bound is not None:
+            bound.main.on_delete()
         return plugin_pb2.OnDeleteResponse()
 
     def events(self, _: plugin_pb2.EventsRequest, context: grpc.ServicerContext) -> Iterator[plugin_pb2.EventsResponse]:
@@ -410,11 +448,15 @@ def _service(name: str, methods: Mapping[str, grpc.RpcMethodHandler]) -> grpc.Ge
 
 def _unary(method: Callable[[Any], Any], request_type: Any) -> grpc.RpcMethodHandler:
     def handle(request: Any, context: grpc.ServicerContext) -> Any:
-        if not trace.enabled():
-            return _guarded(context, lambda: method(request))
-        parent = trace.traceparent_in(context.invocation_metadata())
-        with trace.rpc_span(request_type.DESCRIPTOR, SpanKind.SERVER, parent):
-            return _guarded(context, lambda: method(request))
+        received = context.invocation_metadata()
+        about = _ABOUT.set(connector_in(received))
+        try:
+            if not trace.enabled():
+                return _guarded(context, lambda: method(request))
+            with trace.rpc_span(request_type.DESCRIPTOR, SpanKind.SERVER, trace.traceparent_in(received)):
+                return _guarded(context, lambda: method(request))
+        finally:
+            _ABOUT.reset(about)
 
     return grpc.unary_unary_rpc_method_handler(
         handle,

@@ -105,9 +105,9 @@ class Server:
         sidecar.stopping = True
         self._health.enter_graceful_shutdown()
         sidecar.end_streams(grace_s)
-        if sidecar.bound is not None:
+        for bound in filter(None, [sidecar.bound, *sidecar.shared.values()]):
             with contextlib.suppress(Exception):
-                sidecar.bound.main.end()
+                bound.main.end()
         sidecar.events.close()
         self._server.stop(grace_s).wait(grace_s + 1.0)
         self._calls.shutdown(wait=False, cancel_futures=True)

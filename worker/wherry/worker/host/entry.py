@@ -22,6 +22,9 @@ LINGER_S: Final = 3.0
 # A plugin that is only asked to describe itself is not kept longer than this, whoever forgot to release it.
 PLUGIN_AGE_MAX_S: Final = 600.0
 
+PLANNING: Final = "planning"
+"""In the place of a class: the process of a plugin that plans for several connectors."""
+
 CRASH_WINDOW_S: Final = 60.0
 # Pause before a start, by the crashes within the window; one crash more and it is given up until some are forgotten.
 CRASH_PAUSES_S: Final = (0.0, 0.0, 0.2, 0.5, 1.0, 2.0)
@@ -115,7 +118,7 @@ class Entry:
         """Whether it is to be stopped because nobody uses it. The caller holds `changed`."""
         if self.state not in (State.READY, State.DOWN):
             return False
-        if self.key.is_plugin and now_s - self.born_s > PLUGIN_AGE_MAX_S:
+        if self.key.is_plugin and self.key.class_name != PLANNING and now_s - self.born_s > PLUGIN_AGE_MAX_S:
             return True
         if self.holders or now_s - self.free_since_s < LINGER_S:
             return False

@@ -79,6 +79,7 @@ class Host(host_pb2_grpc.HostServiceServicer):
                 request.plugin_directory,
                 holder=request.holder,
                 timeout_s=(request.timeout_ms or DEFAULT_TIMEOUT_MS) / 1000,
+                planning=request.planning,
             )
         return host_pb2.AcquirePluginResponse(endpoint=instance.endpoint, instance_id=instance.instance_id)
 

@@ -20,7 +20,7 @@ from wherry.contract.manifest import Manifest
 from wherry.control.v1 import host_pb2, lease_pb2
 from wherry.worker.host import bootstrap, ending
 from wherry.worker.host.bootstrap import Deadline, Instance
-from wherry.worker.host.entry import Entry, Key, State
+from wherry.worker.host.entry import PLANNING, Entry, Key, State
 from wherry.worker.host.logs import EventHub, SidecarEvent
 from wherry.worker.host.makers import EnvironmentMaker
 from wherry.worker.host.parents import WarmParents
@@ -66,13 +66,16 @@ class Supervisor:
         what = f"sidecar {spec.plugin} of connector {spec.connector}"
         return self._acquire(key, what, holder, holder_pid, timeout_s, spec)
 
-    def acquire_plugin(self, plugin: str, directory: str, *, holder: str, timeout_s: float) -> Instance:
-        """Return a sidecar that is not configured, to be asked for its description.
+    def acquire_plugin(
+        self, plugin: str, directory: str, *, holder: str, timeout_s: float, planning: bool = False
+    ) -> Instance:
+        """Return a sidecar that is not configured: to be asked for its description, or to plan for several connectors.
 
         Raises:
             WherryError: It can't be started.
         """
-        return self._acquire(Key("", 0, "", directory), f"plugin {plugin}", holder, 0, timeout_s, None)
+        key = Key("", 0, PLANNING if planning else "", directory)
+        return self._acquire(key, f"plugin {plugin}", holder, 0, timeout_s, None)
 
     def release(self, instance_id: str, holder: str) -> None:
         """Note that a user has done. Harmless when it is unknown."""

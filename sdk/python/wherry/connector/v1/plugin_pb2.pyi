@@ -362,8 +362,9 @@ class EventsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class EventsResponse(_message.Message):
-    __slots__ = ("time_ms", "log", "metric", "plan_changed", "rate_limited", "config_update", "failed")
+    __slots__ = ("time_ms", "connector", "log", "metric", "plan_changed", "rate_limited", "config_update", "failed")
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
     LOG_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     PLAN_CHANGED_FIELD_NUMBER: _ClassVar[int]
@@ -371,13 +372,14 @@ class EventsResponse(_message.Message):
     CONFIG_UPDATE_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     time_ms: int
+    connector: str
     log: LogEvent
     metric: MetricEvent
     plan_changed: PlanChanged
     rate_limited: RateLimited
     config_update: ConfigUpdate
     failed: ConnectorFailed
-    def __init__(self, time_ms: _Optional[int] = ..., log: _Optional[_Union[LogEvent, _Mapping]] = ..., metric: _Optional[_Union[MetricEvent, _Mapping]] = ..., plan_changed: _Optional[_Union[PlanChanged, _Mapping]] = ..., rate_limited: _Optional[_Union[RateLimited, _Mapping]] = ..., config_update: _Optional[_Union[ConfigUpdate, _Mapping]] = ..., failed: _Optional[_Union[ConnectorFailed, _Mapping]] = ...) -> None: ...
+    def __init__(self, time_ms: _Optional[int] = ..., connector: _Optional[str] = ..., log: _Optional[_Union[LogEvent, _Mapping]] = ..., metric: _Optional[_Union[MetricEvent, _Mapping]] = ..., plan_changed: _Optional[_Union[PlanChanged, _Mapping]] = ..., rate_limited: _Optional[_Union[RateLimited, _Mapping]] = ..., config_update: _Optional[_Union[ConfigUpdate, _Mapping]] = ..., failed: _Optional[_Union[ConnectorFailed, _Mapping]] = ...) -> None: ...
 
 class LogEvent(_message.Message):
     __slots__ = ("level", "logger", "message", "fields")

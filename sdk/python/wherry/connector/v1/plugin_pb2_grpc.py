@@ -38,6 +38,11 @@ class PluginServiceStub:
     stream per lease.
     6. Stop ends the process's work; SIGTERM follows, then SIGKILL.
 
+    Where the manifest says `planning: shared`, one process of the plugin may plan for many connectors; it never gets a
+    Read, Write or Watch stream. Calls to it then carry the connector's name in the metadata `wherry-connector-bin`
+    (UTF-8): Configure adds that connector to those the process is bound to, everything else is about that one, and Stop
+    lets go of it. Events is one stream for all of them, and each event names its connector; a changed plan is told there.
+
     Every unary call is idempotent and may be retried. A sidecar keeps no state that is not in positions, tokens or the
     other system: it may be killed at any moment.
     """
@@ -102,6 +107,11 @@ class PluginServiceServicer:
     5. Source.Plan, Source.Read, Sink.EnsureTarget, Sink.Write and so on, in any number at once, one Read or Write
     stream per lease.
     6. Stop ends the process's work; SIGTERM follows, then SIGKILL.
+
+    Where the manifest says `planning: shared`, one process of the plugin may plan for many connectors; it never gets a
+    Read, Write or Watch stream. Calls to it then carry the connector's name in the metadata `wherry-connector-bin`
+    (UTF-8): Configure adds that connector to those the process is bound to, everything else is about that one, and Stop
+    lets go of it. Events is one stream for all of them, and each event names its connector; a changed plan is told there.
 
     Every unary call is idempotent and may be retried. A sidecar keeps no state that is not in positions, tokens or the
     other system: it may be killed at any moment.
@@ -227,6 +237,11 @@ class PluginService:
     5. Source.Plan, Source.Read, Sink.EnsureTarget, Sink.Write and so on, in any number at once, one Read or Write
     stream per lease.
     6. Stop ends the process's work; SIGTERM follows, then SIGKILL.
+
+    Where the manifest says `planning: shared`, one process of the plugin may plan for many connectors; it never gets a
+    Read, Write or Watch stream. Calls to it then carry the connector's name in the metadata `wherry-connector-bin`
+    (UTF-8): Configure adds that connector to those the process is bound to, everything else is about that one, and Stop
+    lets go of it. Events is one stream for all of them, and each event names its connector; a changed plan is told there.
 
     Every unary call is idempotent and may be retried. A sidecar keeps no state that is not in positions, tokens or the
     other system: it may be killed at any moment.

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from wherry.control.v1 import lease_pb2 as wherry_dot_control_dot_v1_dot_lease__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cwherry/control/v1/host.proto\x12\x11wherry.control.v1\x1a\x1dwherry/control/v1/lease.proto\"\x80\x01\n\x15\x41\x63quireSidecarRequest\x12/\n\x07sidecar\x18\x01 \x01(\x0b\x32\x1e.wherry.control.v1.SidecarSpec\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12\x12\n\nholder_pid\x18\x03 \x01(\r\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\"g\n\x16\x41\x63quireSidecarResponse\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\r\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x19\n\x11message_bytes_max\x18\x04 \x01(\x04\"<\n\x15ReleaseSidecarRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\x18\n\x16ReleaseSidecarResponse\"X\n\x14StopConnectorRequest\x12\x11\n\tconnector\x18\x01 \x01(\t\x12\x18\n\x10\x62\x65low_generation\x18\x02 \x01(\x04\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x03 \x01(\r\"(\n\x15StopConnectorResponse\x12\x0f\n\x07stopped\x18\x01 \x01(\r\"d\n\x14\x41\x63quirePluginRequest\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x18\n\x10plugin_directory\x18\x02 \x01(\t\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\">\n\x15\x41\x63quirePluginResponse\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\"\x15\n\x13ListSidecarsRequest\"J\n\x14ListSidecarsResponse\x12\x32\n\x08sidecars\x18\x01 \x03(\x0b\x32 .wherry.control.v1.SidecarStatus\"\xc0\x01\n\rSidecarStatus\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x11\n\tconnector\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x0b\n\x03pid\x18\x05 \x01(\r\x12\x10\n\x08\x65ndpoint\x18\x06 \x01(\t\x12\x11\n\trss_bytes\x18\x07 \x01(\x04\x12\x0e\n\x06\x63pu_ms\x18\x08 \x01(\x04\x12\x10\n\x08restarts\x18\t \x01(\r\x12\x0f\n\x07holders\x18\n \x03(\t\"\x16\n\x14WatchSidecarsRequest\"\x99\x01\n\x15WatchSidecarsResponse\x12\x11\n\tconnector\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x12\n\x08log_line\x18\x04 \x01(\tH\x00\x12.\n\x04\x65xit\x18\x05 \x01(\x0b\x32\x1e.wherry.control.v1.SidecarExitH\x00\x42\x07\n\x05\x65vent\">\n\x0bSidecarExit\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08\x65xpected\x18\x03 \x01(\x08\x32\xea\x04\n\x0bHostService\x12\x65\n\x0e\x41\x63quireSidecar\x12(.wherry.control.v1.AcquireSidecarRequest\x1a).wherry.control.v1.AcquireSidecarResponse\x12\x65\n\x0eReleaseSidecar\x12(.wherry.control.v1.ReleaseSidecarRequest\x1a).wherry.control.v1.ReleaseSidecarResponse\x12\x62\n\rStopConnector\x12\'.wherry.control.v1.StopConnectorRequest\x1a(.wherry.control.v1.StopConnectorResponse\x12\x62\n\rAcquirePlugin\x12\'.wherry.control.v1.AcquirePluginRequest\x1a(.wherry.control.v1.AcquirePluginResponse\x12_\n\x0cListSidecars\x12&.wherry.control.v1.ListSidecarsRequest\x1a\'.wherry.control.v1.ListSidecarsResponse\x12\x64\n\rWatchSidecars\x12\'.wherry.control.v1.WatchSidecarsRequest\x1a(.wherry.control.v1.WatchSidecarsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cwherry/control/v1/host.proto\x12\x11wherry.control.v1\x1a\x1dwherry/control/v1/lease.proto\"\x80\x01\n\x15\x41\x63quireSidecarRequest\x12/\n\x07sidecar\x18\x01 \x01(\x0b\x32\x1e.wherry.control.v1.SidecarSpec\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12\x12\n\nholder_pid\x18\x03 \x01(\r\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\"g\n\x16\x41\x63quireSidecarResponse\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\r\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x19\n\x11message_bytes_max\x18\x04 \x01(\x04\"<\n\x15ReleaseSidecarRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\x18\n\x16ReleaseSidecarResponse\"X\n\x14StopConnectorRequest\x12\x11\n\tconnector\x18\x01 \x01(\t\x12\x18\n\x10\x62\x65low_generation\x18\x02 \x01(\x04\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x03 \x01(\r\"(\n\x15StopConnectorResponse\x12\x0f\n\x07stopped\x18\x01 \x01(\r\"v\n\x14\x41\x63quirePluginRequest\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x18\n\x10plugin_directory\x18\x02 \x01(\t\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\x12\x10\n\x08planning\x18\x05 \x01(\x08\">\n\x15\x41\x63quirePluginResponse\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\"\x15\n\x13ListSidecarsRequest\"J\n\x14ListSidecarsResponse\x12\x32\n\x08sidecars\x18\x01 \x03(\x0b\x32 .wherry.control.v1.SidecarStatus\"\xc0\x01\n\rSidecarStatus\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x11\n\tconnector\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x0b\n\x03pid\x18\x05 \x01(\r\x12\x10\n\x08\x65ndpoint\x18\x06 \x01(\t\x12\x11\n\trss_bytes\x18\x07 \x01(\x04\x12\x0e\n\x06\x63pu_ms\x18\x08 \x01(\x04\x12\x10\n\x08restarts\x18\t \x01(\r\x12\x0f\n\x07holders\x18\n \x03(\t\"\x16\n\x14WatchSidecarsRequest\"\x99\x01\n\x15WatchSidecarsResponse\x12\x11\n\tconnector\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x12\n\x08log_line\x18\x04 \x01(\tH\x00\x12.\n\x04\x65xit\x18\x05 \x01(\x0b\x32\x1e.wherry.control.v1.SidecarExitH\x00\x42\x07\n\x05\x65vent\">\n\x0bSidecarExit\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08\x65xpected\x18\x03 \x01(\x08\x32\xea\x04\n\x0bHostService\x12\x65\n\x0e\x41\x63quireSidecar\x12(.wherry.control.v1.AcquireSidecarRequest\x1a).wherry.control.v1.AcquireSidecarResponse\x12\x65\n\x0eReleaseSidecar\x12(.wherry.control.v1.ReleaseSidecarRequest\x1a).wherry.control.v1.ReleaseSidecarResponse\x12\x62\n\rStopConnector\x12\'.wherry.control.v1.StopConnectorRequest\x1a(.wherry.control.v1.StopConnectorResponse\x12\x62\n\rAcquirePlugin\x12\'.wherry.control.v1.AcquirePluginRequest\x1a(.wherry.control.v1.AcquirePluginResponse\x12_\n\x0cListSidecars\x12&.wherry.control.v1.ListSidecarsRequest\x1a\'.wherry.control.v1.ListSidecarsResponse\x12\x64\n\rWatchSidecars\x12\'.wherry.control.v1.WatchSidecarsRequest\x1a(.wherry.control.v1.WatchSidecarsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,21 +45,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STOPCONNECTORRESPONSE']._serialized_start=496
   _globals['_STOPCONNECTORRESPONSE']._serialized_end=536
   _globals['_ACQUIREPLUGINREQUEST']._serialized_start=538
-  _globals['_ACQUIREPLUGINREQUEST']._serialized_end=638
-  _globals['_ACQUIREPLUGINRESPONSE']._serialized_start=640
-  _globals['_ACQUIREPLUGINRESPONSE']._serialized_end=702
-  _globals['_LISTSIDECARSREQUEST']._serialized_start=704
-  _globals['_LISTSIDECARSREQUEST']._serialized_end=725
-  _globals['_LISTSIDECARSRESPONSE']._serialized_start=727
-  _globals['_LISTSIDECARSRESPONSE']._serialized_end=801
-  _globals['_SIDECARSTATUS']._serialized_start=804
-  _globals['_SIDECARSTATUS']._serialized_end=996
-  _globals['_WATCHSIDECARSREQUEST']._serialized_start=998
-  _globals['_WATCHSIDECARSREQUEST']._serialized_end=1020
-  _globals['_WATCHSIDECARSRESPONSE']._serialized_start=1023
-  _globals['_WATCHSIDECARSRESPONSE']._serialized_end=1176
-  _globals['_SIDECAREXIT']._serialized_start=1178
-  _globals['_SIDECAREXIT']._serialized_end=1240
-  _globals['_HOSTSERVICE']._serialized_start=1243
-  _globals['_HOSTSERVICE']._serialized_end=1861
+  _globals['_ACQUIREPLUGINREQUEST']._serialized_end=656
+  _globals['_ACQUIREPLUGINRESPONSE']._serialized_start=658
+  _globals['_ACQUIREPLUGINRESPONSE']._serialized_end=720
+  _globals['_LISTSIDECARSREQUEST']._serialized_start=722
+  _globals['_LISTSIDECARSREQUEST']._serialized_end=743
+  _globals['_LISTSIDECARSRESPONSE']._serialized_start=745
+  _globals['_LISTSIDECARSRESPONSE']._serialized_end=819
+  _globals['_SIDECARSTATUS']._serialized_start=822
+  _globals['_SIDECARSTATUS']._serialized_end=1014
+  _globals['_WATCHSIDECARSREQUEST']._serialized_start=1016
+  _globals['_WATCHSIDECARSREQUEST']._serialized_end=1038
+  _globals['_WATCHSIDECARSRESPONSE']._serialized_start=1041
+  _globals['_WATCHSIDECARSRESPONSE']._serialized_end=1194
+  _globals['_SIDECAREXIT']._serialized_start=1196
+  _globals['_SIDECAREXIT']._serialized_end=1258
+  _globals['_HOSTSERVICE']._serialized_start=1261
+  _globals['_HOSTSERVICE']._serialized_end=1879
 # @@protoc_insertion_point(module_scope)

@@ -60,16 +60,18 @@ class StopConnectorResponse(_message.Message):
     def __init__(self, stopped: _Optional[int] = ...) -> None: ...
 
 class AcquirePluginRequest(_message.Message):
-    __slots__ = ("plugin", "plugin_directory", "holder", "timeout_ms")
+    __slots__ = ("plugin", "plugin_directory", "holder", "timeout_ms", "planning")
     PLUGIN_FIELD_NUMBER: _ClassVar[int]
     PLUGIN_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PLANNING_FIELD_NUMBER: _ClassVar[int]
     plugin: str
     plugin_directory: str
     holder: str
     timeout_ms: int
-    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., holder: _Optional[str] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    planning: bool
+    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., holder: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., planning: bool = ...) -> None: ...
 
 class AcquirePluginResponse(_message.Message):
     __slots__ = ("endpoint", "instance_id")
