@@ -34,6 +34,7 @@ from wherry.coordinator.config.providers import ProviderError, Providers, Resolv
 from wherry.coordinator.config.report import key_info
 from wherry.coordinator.config.versions import VersionRange, VersionRangeError, not_found
 from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.config.workerkeys import PYTHON_KEY
 from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
@@ -83,10 +84,9 @@ class Catalog:
         prober: Prober | None = None,
     ) -> None:
         self.registry = registry
-        self._transforms = owntransforms.WithPlugins(registry)
-        self._rules = dataclasses.replace(
-            rules or connector.ConnectorRules(version=KAFKA_VERSION), transforms=self._transforms
-        )
+        rules = rules or connector.ConnectorRules(version=KAFKA_VERSION)
+        self._transforms = owntransforms.WithPlugins(registry, python=rules.python)
+        self._rules = dataclasses.replace(rules, transforms=self._transforms)
         self._providers = providers or Providers()
         self._prober = prober
 
@@ -302,6 +302,7 @@ def rules_of(worker: WorkerConfig) -> connector.ConnectorRules:
         version=KAFKA_VERSION,
         group_id=group_id,
         exactly_once=is_enabled(worker),
+        python=bool(worker.parsed.get(PYTHON_KEY)),
     )
 
 

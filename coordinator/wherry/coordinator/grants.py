@@ -15,8 +15,9 @@ from wherry.contract.position import Position
 from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import exactly_once
-from wherry.coordinator.config import direct
+from wherry.coordinator.config import direct, owntransforms
 from wherry.coordinator.config.worker import WorkerConfig
+from wherry.coordinator.config.workerkeys import PYTHON_KEY
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind
 from wherry.coordinator.plugins import Plugin, PluginRegistry
@@ -87,6 +88,16 @@ class Grants:
         plugin = self._plugins.resolve(spec.config[direct.SINK_CLASS])
         return self._sidecar(spec, generation, plugin, direct.sink_config(self.resolved(spec.config)))
 
+    def _transforms(self, spec: ConnectorSpec, generation: int) -> list[lease_pb2.SidecarSpec]:
+        """The sidecars of a connector's transformations."""
+        found = []
+        python = self._worker.values.get(PYTHON_KEY, "false").strip().lower() == "true"
+        for use in owntransforms.WithPlugins(self._plugins, python=python).uses(self.resolved(spec.config)):
+            made = self._sidecar(spec, generation, use.plugin, use.config)
+            made.alias = use.alias
+            found.append(made)
+        return found
+
     def _sidecar(
         self, spec: ConnectorSpec, generation: int, plugin: Plugin, values: Mapping[str, str]
     ) -> lease_pb2.SidecarSpec:
@@ -126,6 +137,7 @@ class Grants:
         elif sidecar.class_name == mirror.SOURCE_CLASS:
             # The plugin only plans; records go from cluster to cluster without passing through it.
             kind, sidecars = lease_pb2.PIPELINE_KIND_MIRROR, []
+        sidecars += self._transforms(effect.spec, effect.generation)
         parkable = sidecar.parkable and all(each.parkable for each in sidecars)
         parks = parkable and (effect.wakes or capabilities.watch) and not effect.work.split
         timings = self._timings

@@ -41,6 +41,13 @@ class Registry:
     def description(self, plugin: Any) -> ClassDescription:
         return self._description
 
+    def find(self, name: str) -> Any:
+        """One transformation besides; what it describes is the same."""
+        if name != "Change":
+            return None
+        manifest = SimpleNamespace(name="changes", directory=Path("/plugins/changes"))
+        return SimpleNamespace(manifest=manifest, class_name="org.example.Change", role=Role.TRANSFORM)
+
 
 def grants(role: Role = Role.SOURCE, **capabilities: bool) -> Grants:
     worker: Any = SimpleNamespace(providers=Providers(), values={"bootstrap.servers": "b:1"})
@@ -57,6 +64,22 @@ def test_secrets_travel_apart_and_resolved() -> None:
     (sidecar,) = grants().lease(effect(), []).sidecars
     assert dict(sidecar.secrets) == {"password": "geheim"}
     assert dict(sidecar.config) == {"connector.class": "Thing", "url": "u"}
+
+
+def test_each_transformation_of_a_plugin_has_a_sidecar_of_its_own_with_its_own_settings() -> None:
+    keys = {
+        "transforms": "a,b,c",
+        "transforms.a.type": "Change", "transforms.a.url": "ua", "transforms.a.password": "${secret}",
+        "transforms.b.type": "Filter", "transforms.c.type": "Change", "transforms.c.predicate": "p",
+    }  # fmt: skip
+    wanted = effect()
+    wanted.spec.config.update(keys)  # type: ignore[attr-defined]  # a plain dict here
+    connector, first, second = grants(parkable=True).lease(wanted, []).sidecars
+    assert (connector.alias, first.alias, second.alias) == ("", "a", "c")
+    assert (first.class_name, first.connector, first.generation) == ("org.example.Change", "c", 7)
+    assert dict(first.config) == {"url": "ua"}
+    assert dict(first.secrets) == {"password": "geheim"}
+    assert dict(second.config) == {}
 
 
 def test_a_sidecar_is_named_by_its_full_class_and_generation() -> None:

@@ -139,7 +139,13 @@ class Lease:
             return EndReason.SPLITS_DONE
         endpoints = self._sidecars.acquire(grant.sidecars, interrupted=lambda: self._signals.interrupted)
         self._progress.use_sidecars(self._sidecars.pids)
-        built = pipeline.build(grant, endpoints, lookup=self._progress.query)
+        built = pipeline.build(
+            grant,
+            endpoints,
+            lookup=self._progress.query,
+            transforms=self._sidecars.transforms,
+            interrupted=lambda: self._signals.interrupted,
+        )
         # Told at once: others may be waiting for their turn to start.
         self._progress.report(phase=Phase.PAUSED if grant.paused else Phase.RUNNING)
         try:

@@ -53,7 +53,9 @@ from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 from wherry.worker.policy import RetryPolicy
 from wherry.worker.signals import Assignment
 from wherry.worker.tolerance import QUEUE_KEYS, ErrorRules, Giving, Tolerance
+from wherry.worker.transform.base import Transform
 from wherry.worker.transform.registry import chain_of
+from wherry.worker.transform.sidecar import SidecarTransform
 from wherry.worker.transform.step import Transforms
 
 logger: Final = logging.getLogger("wherry.worker.pipeline")
@@ -155,6 +157,8 @@ def build(
     positions: Mapping[str, Position] | None = None,
     lookup: Lookup | None = None,
     work: Work | None = None,
+    transforms: Mapping[str, str] | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Pipeline:
     """Makes the pipeline of a lease.
 
@@ -165,12 +169,16 @@ def build(
             grant's.
         lookup: Answers a source's question for stored positions; by default from the positions known here.
         work: The split that was being read when a pipeline failed; by default the grant's work.
+        transforms: Endpoints of the transformations' sidecars, by alias.
+        interrupted: Whether there is no use in waiting for a transformation any longer.
 
     Raises:
         WherryError: Its class says what is to be done.
     """
     native.switch(grant.worker_config.get(native.SETTING, "true").strip().lower() != "false")
-    return _Builder(grant, sidecars, positions or {}, lookup, work).build()
+    builder = _Builder(grant, sidecars, positions or {}, lookup, work)
+    builder.use_transforms(transforms or {}, interrupted)
+    return builder.build()
 
 
 class _Builder:
@@ -188,7 +196,8 @@ class _Builder:
         self._config = dict(grant.config)
         self._worker = dict(grant.worker_config)
         self._connector = self._config.get("name") or (grant.sidecars[0].connector if grant.sidecars else "")
-        self._specs = {Role(spec.role): spec for spec in grant.sidecars}
+        self._specs = {Role(spec.role): spec for spec in grant.sidecars if not spec.alias}
+        self._transforms: dict[str, Transform] = {}
         self._positions = {position.partition: position for position in from_proto.positions(grant.positions)}
         self._positions.update(positions)
         self._lookup = lookup or position_lookup(self._positions)
@@ -199,6 +208,21 @@ class _Builder:
         # A direct pipeline is both, and may name its queue by the keys of either.
         queue_of_sink = self._kind is PipelineKind.DIRECT and f"{QUEUE_KEYS}topic.name" in self._config
         self._rules = ErrorRules.of(self._config, sink=self._kind is PipelineKind.SINK or queue_of_sink)
+
+    def use_transforms(self, endpoints: Mapping[str, str], interrupted: Callable[[], bool]) -> None:
+        """Takes the transformations that run in sidecars; they connect when the first batch comes."""
+        for spec in self._grant.sidecars:
+            if spec.alias and spec.alias in endpoints:
+                prefix = f"transforms.{spec.alias}."
+                own = {key.removeprefix(prefix): text for key, text in self._config.items() if key.startswith(prefix)}
+                self._transforms[spec.alias] = SidecarTransform(
+                    endpoints[spec.alias],
+                    spec.class_name,
+                    own,
+                    generation=spec.generation,
+                    task=self._grant.task,
+                    interrupted=interrupted,
+                )
 
     def build(self) -> Pipeline:
         if self._kind is None:
@@ -251,7 +275,7 @@ class _Builder:
         return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
 
     def _steps(self) -> tuple[Step, ...]:
-        links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK)
+        links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK, served=self._transforms)
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
         if self._kind is PipelineKind.MIRROR:
             return self._mirror_steps(transforms)

@@ -40,15 +40,21 @@ class Sidecars:
         self._endpoint = host_endpoint
         self._holder = holder
         self._channel: Any = None
-        self._held: dict[int, host_pb2.AcquireSidecarResponse] = {}
+        # By role, and the alias of a transformation.
+        self._held: dict[tuple[int, str], host_pb2.AcquireSidecarResponse] = {}
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the sidecars held."""
         return [held.pid for held in self._held.values()]
 
+    @property
+    def transforms(self) -> dict[str, str]:
+        """Endpoints of the transformations' sidecars, by alias."""
+        return {alias: held.endpoint for (_, alias), held in self._held.items() if alias}
+
     def acquire(self, specs: Sequence[lease_pb2.SidecarSpec], *, interrupted: Callable[[], bool]) -> dict[Role, str]:
-        """Return the endpoints of the sidecars, ready and configured.
+        """Return the endpoints of the sidecars, ready and configured; those of transformations are in `transforms`.
 
         Args:
             specs: Which ones.
@@ -62,8 +68,9 @@ class Sidecars:
         for spec in specs:
             with trace.span("sidecar.acquire", attributes={"wherry.plugin": spec.plugin}):
                 held = self._acquire(spec, interrupted)
-            self._held[spec.role] = held
-            endpoints[Role(spec.role)] = held.endpoint
+            self._held[spec.role, spec.alias] = held
+            if not spec.alias:
+                endpoints[Role(spec.role)] = held.endpoint
         return endpoints
 
     def release(self) -> None:

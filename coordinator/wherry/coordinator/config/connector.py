@@ -35,6 +35,7 @@ class ConnectorRules:
         version: Version shown for our own plugins: converters.
         group_id: The worker's group, which no sink's consumers may have; empty for a worker without one.
         exactly_once: Whether the worker's sources write exactly once.
+        python: Whether code in configurations is allowed.
         transforms: Transformations beyond Kafka Connect's.
     """
 
@@ -43,6 +44,7 @@ class ConnectorRules:
     version: str = ""
     group_id: str = ""
     exactly_once: bool = False
+    python: bool = False
     transforms: transforms.More = owntransforms.OWN
 
 

@@ -14,12 +14,19 @@ from typing import Any, Final
 from wherry.contract import selects
 from wherry.contract.config import ConfigKey, ConfigType, Importance, OneOfValidator, RangeValidator, invalid
 from wherry.contract.description import Role
+from wherry.contract.errors import ConfigError
 from wherry.contract.transforming import ENGINE_KEYS, TIMEOUT_KEY, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX
 from wherry.coordinator.config import transforms
 from wherry.coordinator.config.transforms import Setting, TransformClass
+from wherry.coordinator.config.workerkeys import PYTHON_KEY
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
 PACKAGE: Final = "wherry.transforms."
+PYTHON_CLASS: Final = f"{PACKAGE}Python"
+PYTHON_REFUSED: Final = (
+    f"{PYTHON_CLASS} runs code from the connector's configuration, which this worker does not allow; its operator does "
+    f"by {PYTHON_KEY}=true in the worker's configuration."
+)
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 
@@ -135,10 +142,16 @@ class Use:
 
 
 class WithPlugins:
-    """Wherry's own transformations, and those of plugins."""
+    """Wherry's own transformations, and those of plugins.
 
-    def __init__(self, registry: PluginRegistry) -> None:
+    Args:
+        registry: The plugins.
+        python: Whether the operator allows code in configurations.
+    """
+
+    def __init__(self, registry: PluginRegistry, *, python: bool = False) -> None:
         self._registry = registry
+        self._python = python
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,18 +179,28 @@ class WithPlugins:
             return own
         keys = self._registry.description(plugin).config.keys
         settings = (*(Setting(key) for key in keys), _TIMEOUT)
-        return TransformClass(plugin.class_name, settings, version=plugin.manifest.version)
+        refuse = None if self._allows(plugin) else lambda _: {"type": PYTHON_REFUSED}
+        return TransformClass(plugin.class_name, settings, version=plugin.manifest.version, together=refuse)
 
     def uses(self, config: Mapping[str, str]) -> Iterator[Use]:
-        """The transformations of a connector that run in sidecars."""
+        """The transformations of a connector that run in sidecars.
+
+        Raises:
+            ConfigError: The operator doesn't allow one.
+        """
         aliases = [alias.strip() for alias in config.get("transforms", "").split(",")]
         for alias in dict.fromkeys(alias for alias in aliases if alias):
             prefix = f"transforms.{alias}."
             name = config.get(f"{prefix}type", "").strip()
             plugin = None if transforms.find(name) or OWN.find(name) else self._plugin(name)
             if plugin is not None:
+                if not self._allows(plugin):
+                    raise ConfigError(PYTHON_REFUSED, key=f"{prefix}type")
                 own = {key.removeprefix(prefix): text for key, text in config.items() if key.startswith(prefix)}
                 yield Use(alias, plugin, {key: text for key, text in own.items() if key not in ENGINE_KEYS})
+
+    def _allows(self, plugin: Plugin) -> bool:
+        return self._python or plugin.class_name != PYTHON_CLASS
 
     def _plugin(self, name: str) -> Plugin | None:
         plugin = self._registry.find(name)

@@ -125,6 +125,9 @@ DISTRIBUTED_KEYS: tuple[ConfigKey, ...] = (
     _key("bootstrap.resolve.timeout.ms", LONG, "0"),
 )
 
+# Whoever may write a connector's configuration could run code on a worker: for the operator to allow.
+PYTHON_KEY = "wherry.transforms.python.enabled"
+
 OWN_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         "wherry.standby",
@@ -146,6 +149,12 @@ OWN_KEYS: tuple[ConfigKey, ...] = (
     _at_least("wherry.restart.delay.max.ms", LONG, "60000", 1, "Longest wait between restarts."),
     _key("wherry.restart.max", INT, "10", "Restarts in a row after which a task stays FAILED; -1 never gives up."),
     _at_least("wherry.restart.healthy.ms", LONG, "120000", 1, "A run so long starts the count of restarts anew."),
+    _key(
+        PYTHON_KEY,
+        BOOLEAN,
+        "false",
+        "Whether connectors may have wherry.transforms.Python, which runs code from their configuration.",
+    ),
     _key("wherry.native.enabled", BOOLEAN, "true", "Whether workers use wherry-native where it is installed."),
     _key("wherry.rest.jaas.file", STRING, None, "JAAS file with the entry KafkaConnect; KAFKA_OPTS may name it, too."),
     _key("wherry.state.dir", STRING, None, "Folder for sockets and caches; by default one of the system's."),

@@ -27,6 +27,7 @@ from wherry.sdk.records import Batch, CaughtUp, Mark, Record
 from wherry.sdk.server import serve
 from wherry.sdk.sink import Flushed, Sink, SinkTask
 from wherry.sdk.source import Source
+from wherry.sdk.transform import Transform, Transformed
 
 __all__ = [
     "HEADERS_TYPE",
@@ -62,6 +63,8 @@ __all__ = [
     "Target",
     "Task",
     "ThrottledError",
+    "Transform",
+    "Transformed",
     "TransientError",
     "WherryError",
     "Work",

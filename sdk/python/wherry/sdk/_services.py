@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import grpc
 from opentelemetry.trace import SpanKind
 
-from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2
+from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2, transform_pb2
 from wherry.contract import from_proto, rpc, to_proto, trace, wire
 from wherry.contract.config import ConfigType
 from wherry.contract.description import Role, SinkClass
@@ -28,6 +28,7 @@ from wherry.contract.limits import REVISION_MAX, REVISION_MIN, Limits
 from wherry.contract.shared import CONNECTORS_MAX, connector_in
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns as _columns  # loaded before the first stream, not within it
+from wherry.sdk._applying import Applying
 from wherry.sdk._events import ConnectorEvents, Events
 from wherry.sdk._intake import told
 from wherry.sdk._reading import Reading
@@ -36,6 +37,7 @@ from wherry.sdk.plan import Offsets, to_contract
 from wherry.sdk.plugin import Context, Findings, Plugin
 from wherry.sdk.sink import Sink
 from wherry.sdk.source import Source
+from wherry.sdk.transform import Transform
 
 SDK_VERSION: Final = "0.1.0"
 SDK: Final = f"wherry-python {SDK_VERSION}"
@@ -82,7 +84,7 @@ class Sidecar:
         self.bound: Bound | None = None
         self.shared: dict[str, Bound] = {}
         """Of a process that plans for several connectors, what it is bound to by connector; it has no streams then."""
-        self.streams: set[Reading | Writing] = set()
+        self.streams: set[Reading | Writing | Applying] = set()
         self.stopping = False
 
     def find(self, class_name: str) -> type[Plugin[Any]]:
@@ -394,6 +396,28 @@ class SinkService:
         return sink_pb2.SinkServiceAlterOffsetsResponse(handled=_altered(self._sidecar, request))
 
 
+class TransformService:
+    """TransformService over a `Transform`."""
+
+    def __init__(self, sidecar: Sidecar) -> None:
+        self._sidecar = sidecar
+
+    def apply(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        """Serves an Apply stream."""
+        opening: transform_pb2.ApplyOpen | None = _first(requests, "open", context)
+        if opening is None:
+            return
+
+        def make() -> Applying:
+            bound = self._sidecar.configured(Role.TRANSFORM, opening.generation)
+            transform = bound.plugin(bound.config, bound.context)
+            assert isinstance(transform, Transform)
+            encoding = self._sidecar.negotiate(opening.encodings)
+            return Applying(transform, opening, self._sidecar.limits, encoding)
+
+        yield from _streamed(self._sidecar, _guarded(context, make), requests, context)
+
+
 def handlers(sidecar: Sidecar) -> list[grpc.GenericRpcHandler]:
     """Returns the services of a sidecar: the plugin's, and those of the roles its classes have."""
     plugin = PluginService(sidecar)
@@ -439,6 +463,9 @@ def handlers(sidecar: Sidecar) -> list[grpc.GenericRpcHandler]:
                 },
             )
         )
+    if Role.TRANSFORM in roles:
+        request = wire.deserializer(transform_pb2.ApplyRequest.FromString)
+        made.append(_service("TransformService", {"Apply": _bidi(TransformService(sidecar).apply, request)}))
     return made
 
 
@@ -490,7 +517,7 @@ def _first(requests: Iterator[Any], member: str, context: grpc.ServicerContext) 
 
 
 def _streamed(
-    sidecar: Sidecar, stream: Reading | Writing, requests: Iterator[Any], context: grpc.ServicerContext
+    sidecar: Sidecar, stream: Reading | Writing | Applying, requests: Iterator[Any], context: grpc.ServicerContext
 ) -> Iterator[Any]:
     with sidecar.lock:
         sidecar.streams.add(stream)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wherry.connector.v1 import common_pb2, sink_pb2, source_pb2
@@ -25,7 +25,7 @@ from wherry.contract.frame import Encoding, FrameReader, FrameWriter
 from wherry.contract.limits import FRAMES_UNACKED_MAX
 from wherry.contract.plan import Plan, Work
 from wherry.contract.position import Position
-from wherry.contract.stream import ReadStream, WriteStream
+from wherry.contract.stream import ApplyStream, ReadStream, WriteStream
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns
 from wherry.sdk.plugin import Plugin
@@ -33,6 +33,7 @@ from wherry.sdk.records import Record
 from wherry.sdk.server import Server
 from wherry.sdk.sink import Sink
 from wherry.sdk.source import Source
+from wherry.sdk.transform import Transform
 
 CONNECTOR = "test"
 DEADLINE_S = 30.0
@@ -247,6 +248,80 @@ def run_sink(
     return run
 
 
+@dataclass(slots=True)
+class TransformRun:
+    """What a transformation did.
+
+    Attributes:
+        records: The new rows.
+        lineage: For each new row the index of the row it came from.
+        row_errors: Rows that failed, by their index among all.
+        batches: The new rows as they travelled.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    lineage: list[int] = field(default_factory=list)
+    row_errors: list[RowError] = field(default_factory=list)
+    batches: list[contract.Batch] = field(default_factory=list)
+
+
+def run_transform(
+    transform: type[Transform[Any]],
+    config: Mapping[str, str],
+    records: Sequence[Record] | Sequence[contract.Batch],
+    *,
+    batch_rows: int = 1000,
+    deadline_s: float = DEADLINE_S,
+    encoding: Encoding = Encoding.ARROW_IPC,
+) -> TransformRun:
+    """Sends rows through a transformation, as the engine would.
+
+    Args:
+        transform: The class.
+        config: Its configuration, secrets included.
+        records: Rows, or batches.
+        batch_rows: Rows in a frame.
+        deadline_s: Time for everything.
+        encoding: Encoding of the frames.
+
+    Raises:
+        WherryError: What the transformation raised, as the engine would see it.
+    """
+    ends = time.monotonic() + deadline_s
+    run = TransformRun()
+    with sidecar(transform, config=config) as client:
+        stream = client.apply(generation=1, encodings=[encoding])
+        _received(stream, ends)
+        writer, reader, start = FrameWriter(encoding), FrameReader(), 0
+        for batch in _batches(records, batch_rows):
+            for frame in writer.wire(batch):
+                stream.send(frame)
+            _take_answer(stream, reader, run, start, batch.num_rows, ends)
+            start += batch.num_rows
+        stream.half_close()
+        if _received(stream, ends) is not None:
+            raise TransientError("The transformation went on talking after its last answer.")
+    return run
+
+
+def _take_answer(
+    stream: ApplyStream, reader: FrameReader, run: TransformRun, start: int, rows: int, ends: float
+) -> None:
+    while True:
+        message = _received(stream, ends)
+        if message is None:
+            raise TransientError("The transformation ended the stream before it had answered.")
+        batch = reader.feed(message.frame.frame)
+        if batch is not None and batch.num_rows:
+            run.batches.append(batch)
+            run.records += _columns.rows_of(batch)
+            run.lineage += [start + row for row in message.frame.lineage or range(rows)]
+        for error in map(from_proto.row_error, message.frame.row_errors):
+            run.row_errors.append(replace(error, row=start + error.row))
+        if message.frame.answers_seq:
+            return
+
+
 class _Sender:
     """The engine's side of a Write stream, with its credit."""
 
@@ -310,7 +385,7 @@ def _batches(records: Sequence[Any], batch_rows: int) -> Iterator[contract.Batch
         yield from _columns.batches(records[start : start + batch_rows], None)
 
 
-def _received(stream: ReadStream | WriteStream, ends: float) -> Any:
+def _received(stream: ReadStream | WriteStream | ApplyStream, ends: float) -> Any:
     message = stream.receive(max(0.0, ends - time.monotonic()))
     if message is None and not stream.ended:
         stream.cancel()
@@ -321,8 +396,10 @@ def _received(stream: ReadStream | WriteStream, ends: float) -> Any:
 __all__ = [
     "SinkRun",
     "SourceRun",
+    "TransformRun",
     "configure",
     "run_sink",
     "run_source",
+    "run_transform",
     "sidecar",
 ]

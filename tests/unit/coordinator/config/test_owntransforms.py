@@ -119,3 +119,22 @@ def test_a_use_of_a_plugin_has_the_settings_that_are_its_own(plugins):
     }  # fmt: skip
     (use,) = owntransforms.WithPlugins(plugins).uses(config)
     assert (use.alias, use.plugin.class_name, use.config) == ("a", "x.Upper", {"field": "f"})
+
+
+def test_code_in_configurations_is_for_the_operator_to_allow(tmp_path):
+    (tmp_path / "sidecar.yaml").write_text(
+        "name: python\nversion: 1.0.0\nrun: [./run]\nenvironment: {none: true}\nclasses:\n"
+        "  - {class: wherry.transforms.Python, role: transform, aliases: [Python]}\n"
+    )
+    described = [ClassDescription("wherry.transforms.Python", Role.TRANSFORM, ConfigDef([ConfigKey("expression")]))]
+    registry = PluginRegistry([tmp_path], lambda manifest: described)
+    refused = owntransforms.WithPlugins(registry)
+    allowed = owntransforms.WithPlugins(registry, python=True)
+    config = {"type": "Python", "expression": "value"}
+    found = errors(config, ConnectorRules(transforms=refused))
+    assert "wherry.transforms.python.enabled=true" in found["transforms.t.type"][0]
+    assert errors(config, ConnectorRules(transforms=allowed)) == {}
+    full = {"transforms": "t", "transforms.t.type": "Python"}
+    with pytest.raises(ConfigError, match="does not allow"):
+        list(refused.uses(full))
+    assert len(list(allowed.uses(full))) == 1

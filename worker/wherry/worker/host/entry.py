@@ -32,12 +32,13 @@ CRASH_PAUSES_S: Final = (0.0, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What one sidecar process serves. A plugin that is not configured has a folder only."""
+    """What one sidecar process serves. A plugin that is not configured has a folder only, a transformation an alias."""
 
     connector: str
     generation: int
     class_name: str
     directory: str
+    alias: str = ""
 
     @property
     def is_plugin(self) -> bool:

@@ -62,7 +62,7 @@ class Supervisor:
             WherryError: It can't be started or configured; the class says what is to be done.
         """
         self._check_generation(spec.connector, spec.generation)
-        key = Key(spec.connector, spec.generation, spec.class_name, spec.plugin_directory)
+        key = Key(spec.connector, spec.generation, spec.class_name, spec.plugin_directory, spec.alias)
         what = f"sidecar {spec.plugin} of connector {spec.connector}"
         return self._acquire(key, what, holder, holder_pid, timeout_s, spec)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,14 @@ class Transform(Protocol):
         Raises:
             RowsFailedError: Some rows can't be transformed; it is called again without them.
         """
+
+
+@runtime_checkable
+class Runs(Protocol):
+    """A transform whose answers may have several schemas."""
+
+    def apply_runs(self, rows: Rows) -> list[Rows]:
+        """Does what `Transform.apply` does, with an answer of runs of one schema each."""
 
 
 class OnSide:

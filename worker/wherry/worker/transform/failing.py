@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from wherry.contract.data import DataError
+
+if TYPE_CHECKING:
+    from wherry.worker.transform.rows import Rows
 
 
 class ArgumentError(DataError):
@@ -44,12 +47,16 @@ class RowsFailedError(Exception):
     Attributes:
         failures: The errors, by place of the row.
         converter: The row isn't what its converter took it for: it counts as the converter's failure.
+        others: What became of the other rows, where that is known already; None where they are to be tried again.
     """
 
-    def __init__(self, failures: Mapping[int, DataError], *, converter: bool = False) -> None:
+    def __init__(
+        self, failures: Mapping[int, DataError], *, converter: bool = False, others: tuple[Rows, ...] | None = None
+    ) -> None:
         super().__init__(f"{len(failures)} rows can't be transformed")
         self.failures = failures
         self.converter = converter
+        self.others = others
 
 
 class Failures:

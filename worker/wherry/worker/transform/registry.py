@@ -85,20 +85,37 @@ class Link:
         return None if self.predicate is None else self.predicate.test(rows) != self.negate
 
 
-def chain_of(config: Mapping[str, str], *, is_sink: bool) -> tuple[Link, ...]:
+def chain_of(
+    config: Mapping[str, str], *, is_sink: bool, served: Mapping[str, Transform] | None = None
+) -> tuple[Link, ...]:
     """Makes the transforms of a connector, in their order.
+
+    Args:
+        config: The connector's configuration.
+        is_sink: Whether records come from Kafka.
+        served: Transforms that sidecars run, by alias.
 
     Raises:
         ConfigError: A class is unknown, or a setting is wrong; `key` names it in full.
     """
     predicates = {alias: _predicate(alias, config) for alias in names_of(config, "predicates")}
-    return tuple(_link(alias, config, predicates, is_sink=is_sink) for alias in names_of(config, "transforms"))
+    made = dict(served or {})
+    return tuple(_link(alias, config, predicates, made, is_sink=is_sink) for alias in names_of(config, "transforms"))
 
 
-def _link(alias: str, config: Mapping[str, str], predicates: Mapping[str, Predicate], *, is_sink: bool) -> Link:
+def _link(
+    alias: str,
+    config: Mapping[str, str],
+    predicates: Mapping[str, Predicate],
+    served: Mapping[str, Transform],
+    *,
+    is_sink: bool,
+) -> Link:
     prefix = f"transforms.{alias}."
     own = _own(config, prefix)
-    transform = _in(prefix, lambda: _make(own.get("type", "").strip(), prefix, is_sink=is_sink)(own))
+    transform = served.get(alias) or _in(
+        prefix, lambda: _make(own.get("type", "").strip(), prefix, is_sink=is_sink)(own)
+    )
     name = own.get("predicate", "").strip()
     if name and name not in predicates:
         raise ConfigError(

@@ -22,6 +22,8 @@ from wherry.contract.batch import TOPIC, Batch, Mark, concat, mark_only
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConnectorBugError, WherryError
 from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
+from wherry.worker.retry import BrokenOffError
+from wherry.worker.transform.base import Runs
 from wherry.worker.transform.dedupe import Stateful
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
@@ -96,21 +98,24 @@ class Transforms:
     def _apply(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> list[Rows]:
         mask = link.mask(rows)
         if mask is None or mask.all():
-            return [self._transform(link, rows, raw, failures)]
+            return self._transform(link, rows, raw, failures)
         if not mask.any():
             return [rows]
         changed = self._transform(link, rows.take(np.flatnonzero(mask)), raw, failures)
-        return [changed, rows.take(np.flatnonzero(~mask))]
+        return [*changed, rows.take(np.flatnonzero(~mask))]
 
-    def _transform(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> Rows:
+    def _transform(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> list[Rows]:
+        transform = link.transform
         for _ in range(TRIES_MAX):
             if not len(rows):
-                return rows
+                return [rows]
             try:
-                return link.transform.apply(rows)
+                return transform.apply_runs(rows) if isinstance(transform, Runs) else [transform.apply(rows)]
             except RowsFailedError as failed:
                 rows = self._cut(link, rows, failed, raw, failures)
-            except WherryError:
+                if failed.others is not None:
+                    return list(failed.others)
+            except (WherryError, BrokenOffError):
                 raise
             except Exception as error:
                 # A value nobody has thought of must not take its neighbours with it.

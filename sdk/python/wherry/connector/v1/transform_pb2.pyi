@@ -47,11 +47,13 @@ class ApplyOpened(_message.Message):
     def __init__(self, encoding: _Optional[_Union[_common_pb2.Encoding, str]] = ..., credit: _Optional[_Union[_common_pb2.Credit, _Mapping]] = ...) -> None: ...
 
 class TransformedFrame(_message.Message):
-    __slots__ = ("frame", "lineage", "row_errors")
+    __slots__ = ("frame", "lineage", "row_errors", "answers_seq")
     FRAME_FIELD_NUMBER: _ClassVar[int]
     LINEAGE_FIELD_NUMBER: _ClassVar[int]
     ROW_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_SEQ_FIELD_NUMBER: _ClassVar[int]
     frame: _frame_pb2.Frame
     lineage: _containers.RepeatedScalarFieldContainer[int]
     row_errors: _containers.RepeatedCompositeFieldContainer[_common_pb2.RowError]
-    def __init__(self, frame: _Optional[_Union[_frame_pb2.Frame, _Mapping]] = ..., lineage: _Optional[_Iterable[int]] = ..., row_errors: _Optional[_Iterable[_Union[_common_pb2.RowError, _Mapping]]] = ...) -> None: ...
+    answers_seq: int
+    def __init__(self, frame: _Optional[_Union[_frame_pb2.Frame, _Mapping]] = ..., lineage: _Optional[_Iterable[int]] = ..., row_errors: _Optional[_Iterable[_Union[_common_pb2.RowError, _Mapping]]] = ..., answers_seq: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""The transformation Python: expressions over records, in a process of their own."""
