@@ -350,15 +350,19 @@ func (x *ApplyOpened) GetCredit() *Credit {
 	return nil
 }
 
-// The answer to one frame.
+// The answer to one frame, or a part of it: rows of different schemas come as several batches, and a SCHEMA frame and
+// each chunk of a batch is a message of its own. The last message of an answer has answers_seq.
 type TransformedFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The new rows; seq is the seq of the frame it answers.
+	// The new rows.
 	Frame *Frame `protobuf:"bytes,1,opt,name=frame,proto3" json:"frame,omitempty"`
-	// For each new row the index of the row it came from. Rows that nothing came from are filtered.
+	// Beside the last chunk of a batch: for each new row the index of the row it came from; never falls within an answer.
+	// Rows that nothing came from are filtered. Empty where each row came from that of the same index.
 	Lineage []uint32 `protobuf:"varint,2,rep,packed,name=lineage,proto3" json:"lineage,omitempty"`
-	// Rows of the input that failed.
-	RowErrors     []*RowError `protobuf:"bytes,3,rep,name=row_errors,json=rowErrors,proto3" json:"row_errors,omitempty"`
+	// With the last message: rows of the input that failed. Nothing may come from them.
+	RowErrors []*RowError `protobuf:"bytes,3,rep,name=row_errors,json=rowErrors,proto3" json:"row_errors,omitempty"`
+	// The seq of the frame it answers; 0 where more of the answer is to come.
+	AnswersSeq    uint64 `protobuf:"varint,4,opt,name=answers_seq,json=answersSeq,proto3" json:"answers_seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -414,6 +418,13 @@ func (x *TransformedFrame) GetRowErrors() []*RowError {
 	return nil
 }
 
+func (x *TransformedFrame) GetAnswersSeq() uint64 {
+	if x != nil {
+		return x.AnswersSeq
+	}
+	return 0
+}
+
 var File_wherry_connector_v1_transform_proto protoreflect.FileDescriptor
 
 const file_wherry_connector_v1_transform_proto_rawDesc = "" +
@@ -437,12 +448,14 @@ const file_wherry_connector_v1_transform_proto_rawDesc = "" +
 	"\amessage\"}\n" +
 	"\vApplyOpened\x129\n" +
 	"\bencoding\x18\x01 \x01(\x0e2\x1d.wherry.connector.v1.EncodingR\bencoding\x123\n" +
-	"\x06credit\x18\x02 \x01(\v2\x1b.wherry.connector.v1.CreditR\x06credit\"\x9c\x01\n" +
+	"\x06credit\x18\x02 \x01(\v2\x1b.wherry.connector.v1.CreditR\x06credit\"\xbd\x01\n" +
 	"\x10TransformedFrame\x120\n" +
 	"\x05frame\x18\x01 \x01(\v2\x1a.wherry.connector.v1.FrameR\x05frame\x12\x18\n" +
 	"\alineage\x18\x02 \x03(\rR\alineage\x12<\n" +
 	"\n" +
-	"row_errors\x18\x03 \x03(\v2\x1d.wherry.connector.v1.RowErrorR\trowErrors2f\n" +
+	"row_errors\x18\x03 \x03(\v2\x1d.wherry.connector.v1.RowErrorR\trowErrors\x12\x1f\n" +
+	"\vanswers_seq\x18\x04 \x01(\x04R\n" +
+	"answersSeq2f\n" +
 	"\x10TransformService\x12R\n" +
 	"\x05Apply\x12!.wherry.connector.v1.ApplyRequest\x1a\".wherry.connector.v1.ApplyResponse(\x010\x01B\xbf\x01\n" +
 	"\x17com.wherry.connector.v1B\x0eTransformProtoP\x01Z&wherry.dev/go/connector/v1;connectorv1\xa2\x02\x03WCX\xaa\x02\x13Wherry.Connector.V1\xca\x02\x13Wherry\\Connector\\V1\xe2\x02\x1fWherry\\Connector\\V1\\GPBMetadata\xea\x02\x15Wherry::Connector::V1b\x06proto3"

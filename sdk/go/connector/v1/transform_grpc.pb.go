@@ -30,7 +30,10 @@ const (
 //
 // Served by plugins with a transform class. Stateless: a frame's answer depends on the frame alone.
 //
-// Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order.
+// Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order, one for each
+// BATCH frame. Frames of each direction are numbered by themselves, SCHEMA frames and chunks among them, as on other
+// streams; an answer without rows is a MARK frame without marks. A status ends the stream: the engine acts on its
+// class, opens another one and offers the frame again.
 type TransformServiceClient interface {
 	// Transforms the records of one task.
 	Apply(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ApplyRequest, ApplyResponse], error)
@@ -63,7 +66,10 @@ type TransformService_ApplyClient = grpc.BidiStreamingClient[ApplyRequest, Apply
 //
 // Served by plugins with a transform class. Stateless: a frame's answer depends on the frame alone.
 //
-// Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order.
+// Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order, one for each
+// BATCH frame. Frames of each direction are numbered by themselves, SCHEMA frames and chunks among them, as on other
+// streams; an answer without rows is a MARK frame without marks. A status ends the stream: the engine acts on its
+// class, opens another one and offers the frame again.
 type TransformServiceServer interface {
 	// Transforms the records of one task.
 	Apply(grpc.BidiStreamingServer[ApplyRequest, ApplyResponse]) error
