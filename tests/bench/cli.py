@@ -16,12 +16,13 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
+from tests.bench.connect_plugins import DEBEZIUM_VERSION
 from tests.bench.figures import OTHER_CPU, SYSTEMS, table
-from tests.bench.flows import FLOWS
+from tests.bench.flows import FLOWS, GROUPS
 from tests.bench.flows.flow import Flow
 from tests.bench.processes import BenchError
 from tests.bench.runner import Result, run_flow
-from tests.bench.site import DEBEZIUM_VERSION, Options, Site
+from tests.bench.site import Options, Site
 from tests.bench.systems import REPOSITORY, native_helper
 
 from wherry.coordinator.dev.errors import DevServerError
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     _say(f"workers' native helper: {native_helper()}")
-    names = list(FLOWS) if arguments.flow == "all" else [arguments.flow]
+    names = [name for asked in arguments.flows for name in GROUPS.get(asked, (asked,))]
     reports, failed = [], False
     try:
         for name in names:
@@ -59,7 +60,11 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "flow", choices=[*FLOWS, "all"], help="; ".join(f"{f.name}: {f.summary}" for f in FLOWS.values())
+        "flows",
+        nargs="+",
+        metavar="FLOW",
+        choices=[*FLOWS, *GROUPS],
+        help="; ".join([*(f"{f.name}: {f.summary}" for f in FLOWS.values()), *(f"{g}: a group" for g in GROUPS)]),
     )
     parser.add_argument("--runs", type=_positive, default=RUNS, help=f"measured runs per system (default {RUNS})")
     parser.add_argument("--records", type=_positive, help="records per run (default: the flow's own)")
@@ -99,7 +104,7 @@ def _bench(flow: Flow, arguments: argparse.Namespace) -> tuple[dict[str, object]
     directory.chmod(0o711)  # PostgreSQL's own user has to reach its data
     site = None
     try:
-        site = Site(directory, options, flow.settings, _say)
+        site = Site(directory, options, {"": flow.settings, **flow.variants}, flow.plugins, _say)
         result = run_flow(site, flow)
     finally:
         if site is not None:

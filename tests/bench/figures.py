@@ -12,7 +12,7 @@ SYSTEMS = (WHERRY, CONNECT)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing a flow measures. `ratio_*` bound Wherry divided by Kafka Connect, `value_max` Wherry alone.
+    """One thing a flow measures. `ratio_*` bound Wherry divided by Kafka Connect, `value_*` Wherry alone.
 
     What is no property of the systems, like disturbance, is not compared.
     """
@@ -23,6 +23,7 @@ class Figure:
     digits: int = 1
     ratio_min: float | None = None
     ratio_max: float | None = None
+    value_min: float | None = None
     value_max: float | None = None
     compared: bool = True
 
@@ -33,12 +34,16 @@ class Figure:
             return f"ratio ≥ {self.ratio_min:g}"
         if self.ratio_max is not None:
             return f"ratio ≤ {self.ratio_max:g}"
+        if self.value_min is not None:
+            return f"wherry ≥ {self.value_min:g}"
         if self.value_max is not None:
             return f"wherry ≤ {self.value_max:g}"
         return ""
 
     def met(self, wherry: float | None, ratio: float | None) -> bool | None:
         """Whether the medians meet the target; None when there is none, or not both were measured."""
+        if self.value_min is not None:
+            return None if wherry is None else wherry >= self.value_min
         if self.value_max is not None:
             return None if wherry is None else wherry <= self.value_max
         if ratio is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -57,15 +58,36 @@ def record(index: int) -> bytes:
     ).encode()
 
 
+ENVELOPE_HEAD = f'{{"schema":{json.dumps(RECORD_SCHEMA, separators=(",", ":"))},"payload":'.encode()
+
+
+def envelope(index: int) -> bytes:
+    """The same record with its schema, as JsonConverter writes it."""
+    return ENVELOPE_HEAD + record(index) + b"}"
+
+
+def irregular(index: int) -> bytes:
+    """The same record, but for a member that is there in every third only and one that nests: no columns fit them."""
+    more = f',"coupon":"C{index % 9973}"' if index % 3 == 0 else ""
+    return record(index)[:-1] + f',"parcel":{{"weight":{index % 900},"unit":"g"}}{more}}}'.encode()
+
+
+Making = Callable[[int], bytes]
+KINDS: Mapping[str, Making] = {"json": record, "envelope": envelope, "irregular": irregular}
+
+
 def schema_text() -> str:
     """The schema as one line of JSON."""
     return json.dumps(RECORD_SCHEMA, separators=(",", ":"))
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> None:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = PARTITIONS, *, config: Mapping[str, str] | None = None
+) -> None:
     """Creates a topic and waits until it is there."""
     admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=30.0).values():
+    wanted = NewTopic(topic, partitions, 1, config=dict(config or {}))
+    for future in admin.create_topics([wanted], operation_timeout=30.0).values():
         future.result(timeout=30.0)
 
 
@@ -76,7 +98,9 @@ def delete_topic(bootstrap: str, topic: str) -> None:
         future.result(timeout=30.0)
 
 
-def fill_topic(bootstrap: str, topic: str, records: int, *, partitions: int = PARTITIONS) -> float:
+def fill_topic(
+    bootstrap: str, topic: str, records: int, *, partitions: int = PARTITIONS, making: Making = record
+) -> float:
     """Produces the records, keyed by id, in turn to each partition; gives the records per second."""
     refused: list[str] = []
     producer = Producer(
@@ -95,7 +119,7 @@ def fill_topic(bootstrap: str, topic: str, records: int, *, partitions: int = PA
     for index in range(records):
         while True:
             try:
-                producer.produce(topic, record(index), str(index), index % partitions)
+                producer.produce(topic, making(index), str(index), index % partitions)
                 break
             except BufferError:
                 producer.poll(0.05)

@@ -32,8 +32,15 @@ class Point:
 class Sampler:
     """Reads the CPU time and memory of process trees at fixed periods, in a thread, while a run goes on."""
 
-    def __init__(self, trees: Mapping[str, ProcessTree], *, pss_of: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        trees: Mapping[str, ProcessTree],
+        *,
+        pss_of: Sequence[str] = (),
+        pss_seconds: float = limits.PSS_SAMPLE_SECONDS,
+    ) -> None:
         self._trees = dict(trees)
+        self._pss_seconds = pss_seconds
         self._pss_of = tuple(pss_of)
         self._times: list[float] = []
         self._readings: list[dict[str, CpuReading]] = []
@@ -80,7 +87,7 @@ class Sampler:
         while not self._over.wait(limits.CPU_SAMPLE_SECONDS):
             self._sample()
             if time.monotonic() >= next_pss:
-                next_pss = time.monotonic() + limits.PSS_SAMPLE_SECONDS
+                next_pss = time.monotonic() + self._pss_seconds
                 self._sample_pss()
 
     def _sample(self) -> None:

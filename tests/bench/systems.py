@@ -38,12 +38,16 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a flow asks of the worker, in Kafka Connect's property names."""
+    """What a flow asks of the worker, in Kafka Connect's property names; `distributed` is for Wherry.
+
+    Wherry runs standalone otherwise. Kafka Connect is always distributed, as it is in production.
+    """
 
     key_converter: str = "org.apache.kafka.connect.storage.StringConverter"
     value_converter: str = "org.apache.kafka.connect.storage.StringConverter"
     flush_interval_ms: int = 1000
     extra: Mapping[str, str] = field(default_factory=dict)
+    distributed: bool = False
 
     def properties(self) -> dict[str, str]:
         """The part of worker.properties that both systems share, word for word."""
@@ -88,17 +92,16 @@ class ConnectDistributed:
 
     name = CONNECT
 
-    def __init__(self, directory: Path, *, plugins: Path, bootstrap: str, settings: WorkerSettings) -> None:
+    def __init__(self, directory: Path, *, plugins: Sequence[Path], bootstrap: str, settings: WorkerSettings) -> None:
         group = f"bench-{directory.name}"
         directory.mkdir(parents=True)
         self._worker = RealConnect(
             bootstrap=bootstrap,
-            plugin_path=[plugins],
+            plugin_path=plugins,
             work_dir=directory,
             options={
                 **settings.properties(),
-                "group.id": group,
-                **{f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")},
+                **_cluster(group),
             },
         )
         self.rest = Rest(self._worker.rest_url)
@@ -144,6 +147,7 @@ class WherryStandalone:
     """
 
     name = WHERRY
+    command = "standalone"
 
     def __init__(self, directory: Path, *, bootstrap: str, settings: WorkerSettings, plugin_path: str) -> None:
         self._directory = directory
@@ -152,6 +156,10 @@ class WherryStandalone:
         self._leftovers: list[str] = []
         directory.mkdir(parents=True)
         self.started_at = 0.0
+
+    def of_mode(self) -> dict[str, str]:
+        """The settings that the mode demands."""
+        return {"offset.storage.file.filename": str(self._directory / "offsets")}
 
     def prepare(self, connectors: Sequence[Connector]) -> None:
         """Nothing: standalone takes connectors on its command line."""
@@ -163,7 +171,7 @@ class WherryStandalone:
             "bootstrap.servers": self._bootstrap,
             **self._settings.properties(),
             "listeners": f"http://127.0.0.1:{rest_port}",
-            "offset.storage.file.filename": str(self._directory / "offsets"),
+            **self.of_mode(),
             "plugin.path": self._plugin_path,
         }
         worker.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -174,7 +182,7 @@ class WherryStandalone:
             files.append(str(path))
         self.rest = Rest(f"http://127.0.0.1:{rest_port}")
         self._launched = Launched(
-            [*_wherry_command(), "standalone", str(worker), *files],
+            [*_wherry_command(), self.command, str(worker), *files],
             log=self._directory / "wherry.log",
             environment=_wherry_environment(),
             cwd=self._directory,
@@ -206,11 +214,23 @@ class WherryStandalone:
         return self._leftovers
 
 
+class WherryDistributed(WherryStandalone):
+    """`wherry distributed`, a group of one: what exactly-once sources need."""
+
+    command = "distributed"
+
+    def of_mode(self) -> dict[str, str]:
+        """The settings that the mode demands."""
+        factors = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+        return {**_cluster(f"bench-{self._directory.name}"), **factors}
+
+
 _WHERRY_ROLES: tuple[tuple[str, str], ...] = (
     ("org.apache.spark", "spark jvm"),
     ("warden.py", "sidecar warden"),
     ("wherry.worker.host", "host of sidecars"),
     (" standalone ", "coordinator"),
+    (" distributed ", "coordinator"),
 )
 _FORKING_DAEMONS = ("wherry.worker.daemon", "pyspark.daemon")
 
@@ -233,6 +253,11 @@ def native_helper() -> str:
     compiling = runpy.run_path(str(REPOSITORY / "worker" / "native" / "compile.py"))["compile_library"]
     trouble = compiling()
     return f"not built: {trouble.splitlines()[0]}" if trouble else "on"
+
+
+def _cluster(group: str) -> dict[str, str]:
+    topics = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")}
+    return {"group.id": group, **topics}
 
 
 def _wherry_command() -> list[str]:

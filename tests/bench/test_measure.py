@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench.flows.kafka_discard import mid_run
+from tests.bench.flows.discard import mid_run
 from tests.bench.measure import Point, interpolate, percentile, rate, slope_per_minute, watch
 from tests.bench.processes import BenchError
 

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 from tests.bench.flows import (
+    avro_discard,
+    big_records,
     create,
+    discard,
+    exactly_once,
     file_kafka,
     gap,
-    kafka_discard,
+    kafka_kafka,
     kafka_postgres,
     latency,
     leader_kill,
     many,
     memory,
+    scaling,
     startup,
 )
 from tests.bench.flows.flow import Flow
 
+_DATA_PLANE = (
+    discard.PLAIN,
+    discard.TRANSFORMED,
+    discard.ENVELOPED,
+    discard.TEXTS,
+    file_kafka.FLOW,
+    kafka_kafka.FLOW,
+    avro_discard.FLOW,
+    exactly_once.FLOW,
+    scaling.FLOW,
+    big_records.FLOW,
+)
 FLOWS: dict[str, Flow] = {
     flow.name: flow
     for flow in (
         kafka_postgres.FLOW,
-        kafka_discard.FLOW,
-        kafka_discard.DEV_NULL_FLOW,
-        file_kafka.FLOW,
+        *_DATA_PLANE,
+        discard.DEV_NULL_FLOW,
         latency.FLOW,
         startup.FLOW,
         memory.FLOW,
@@ -32,3 +48,8 @@ FLOWS: dict[str, Flow] = {
         leader_kill.FLOW,
     )
 }
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": tuple(FLOWS),
+    "data-plane": tuple(flow.name for flow in _DATA_PLANE),
+}
+"""Several flows under one name: all of them, or those of the data plane's table of targets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +10,8 @@ from tests.bench.figures import SYSTEMS, Figure
 from tests.bench.measure import TOTAL, Point, Sampler
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings
+
+from wherry.coordinator.dev.jars import JarSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class RunOnce(Protocol):
 class Flow:
     """A named comparison. Without warm-up records there is no unmeasured run before the first.
 
-    A flow of one system alone names it in `systems`.
+    A flow of one system alone names it in `systems`. `variants` are worker settings by name, for flows that need several workers of each system; `plugins` is what Kafka
+    Connect needs besides its own.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Flow:
     settings: WorkerSettings
     run_once: RunOnce
     systems: tuple[str, ...] = SYSTEMS
+    variants: Mapping[str, WorkerSettings] = field(default_factory=dict)
+    plugins: tuple[JarSet, ...] = ()
 
 
 def costs(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import psycopg
 from tests.bench import limits, load
+from tests.bench.connect_plugins import DEBEZIUM_JDBC
 from tests.bench.figures import OTHER_CPU, Figure
 from tests.bench.flows.flow import Flow, Outcome, costs, detail
 from tests.bench.measure import Point, Sampler, rate, watch
@@ -156,4 +157,5 @@ FLOW = Flow(
     warm_up_records=500_000,
     settings=WorkerSettings(),
     run_once=run_once,
+    plugins=(DEBEZIUM_JDBC,),
 )
