@@ -1,4 +1,4 @@
-"""Plugins that Kafka Connect is measured with: fetched, or compiled here from the few lines beside this module."""
+"""Plugins that the systems are measured with: fetched, compiled from the few lines beside this module, or built."""
 
 from __future__ import annotations
 
@@ -21,6 +21,21 @@ AVRO_CONVERTER = jar_set("io.apicurio:apicurio-registry-utils-converter:2.6.13.F
 SOURCE = Path(__file__).with_name("connect") / "DiscardSink.java"
 SERVICES = ("org.apache.kafka.connect.sink.SinkConnector", "DiscardSink")
 COMPILE_SECONDS = 60.0
+BUILD_SECONDS = 600.0
+
+
+def build_tally(plugin_path: Path) -> None:
+    """Builds Wherry's sink that does nothing where it is part of the plugins measured and not built yet."""
+    folder = plugin_path / "tally"
+    if not folder.is_dir() or (folder / "bin" / "tally").exists():
+        return
+    argv = ["go", "build", "-o", "bin/tally", "."]
+    try:
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    except FileNotFoundError:
+        raise BenchError("Flows that discard need Go, to build the tally plugin.") from None
+    if done.returncode:
+        raise BenchError(f"The tally plugin does not build: {done.stderr[:600]}")
 
 
 def discard_sink(directory: Path) -> Path:

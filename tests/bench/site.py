@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import load
-from tests.bench.connect_plugins import discard_sink
+from tests.bench.connect_plugins import build_tally, discard_sink
 from tests.bench.figures import CONNECT, WHERRY
 from tests.bench.processes import BenchError, ProcessTree
 from tests.bench.systems import (
@@ -115,6 +115,7 @@ class Site:
         if name == CONNECT:
             return ConnectDistributed(directory, plugins=self._plugins, bootstrap=self.bootstrap, settings=settings)
         if name == WHERRY:
+            build_tally(Path(self.options.wherry_plugin_path))
             made = WherryDistributed if settings.distributed else WherryStandalone
             return made(
                 directory, bootstrap=self.bootstrap, settings=settings, plugin_path=self.options.wherry_plugin_path
