@@ -32,6 +32,13 @@ def test_an_absolute_target_needs_wherry_alone() -> None:
     assert row.verdict == "MISSED"
 
 
+def test_a_least_value_needs_wherry_alone() -> None:
+    share = Figure("share", "share", "ratio", 2, value_min=0.85, compared=False)
+    verdicts = [rows([share], {"wherry": [{"share": value}]})[0].verdict for value in (0.9, 0.8)]
+    assert verdicts == ["met", "MISSED"]
+    assert "wherry ≥ 0.85" in table([share], {"wherry": [{"share": 1.0}]})
+
+
 def test_a_system_measured_alone_gives_no_verdict_on_a_ratio() -> None:
     (row,) = rows([SPEED], {"connect": [{"speed": 100.0}]})
     assert (row.verdict, row.ratio) == ("", None)

@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.bench.load import RECORD_FIELDS, record
+from tests.bench.flows.contents import compare
+from tests.bench.load import RECORD_FIELDS, RECORD_SCHEMA, envelope, irregular, record
+from tests.bench.processes import BenchError
 from tests.bench.tail import Tail
 
 PYTHON_TYPES = {"int64": int, "int32": int, "double": float, "boolean": bool, "string": str}
@@ -22,6 +24,26 @@ def test_a_record_is_json_of_its_schema(index: int) -> None:
 
 def test_records_are_about_200_bytes() -> None:
     assert 180 <= len(record(0)) <= len(record(9_999_999)) <= 205
+
+
+def test_an_envelope_holds_the_record_and_its_schema() -> None:
+    assert json.loads(envelope(7)) == {
+        "schema": json.loads(json.dumps(RECORD_SCHEMA)),
+        "payload": json.loads(record(7)),
+    }
+
+
+def test_irregular_records_differ_in_their_members() -> None:
+    assert len({tuple(json.loads(irregular(index))) for index in range(6)}) == 2
+
+
+def test_other_lines_of_the_other_system_are_refused() -> None:
+    compare({"wherry": ["a", "b"]})
+    compare({"wherry": ["a", "b"], "connect": ["a", "b"]})
+    with pytest.raises(BenchError, match="wherry wrote 'b' where connect wrote 'c'"):
+        compare({"wherry": ["a", "b"], "connect": ["a", "c"]})
+    with pytest.raises(BenchError, match="wrote 2 lines where connect wrote 1"):
+        compare({"wherry": ["a", "b"], "connect": ["a"]})
 
 
 def test_the_tail_stamps_whole_lines_only(tmp_path: Path) -> None:

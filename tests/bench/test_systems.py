@@ -12,6 +12,7 @@ DAEMON = "/venv/bin/python -m wherry.worker.daemon pyspark.worker"
     ("command", "parent", "role"),
     [
         ("/venv/bin/python /venv/bin/wherry standalone worker.properties c.json", "keeper", "coordinator"),
+        ("/venv/bin/python /venv/bin/wherry distributed worker.properties", "keeper", "coordinator"),
         (f"java org.apache.spark.deploy.SparkSubmit --conf x={DAEMON} pyspark-shell", "wherry", "spark jvm"),
         (DAEMON, "java -cp x org.apache.spark.deploy.SparkSubmit", "lease daemon"),
         (DAEMON, DAEMON, "lease worker"),

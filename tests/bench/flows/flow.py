@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tests.bench.figures import SYSTEMS, Figure
 from tests.bench.measure import TOTAL, Point, Sampler
+from tests.bench.processes import BenchError
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings
 
@@ -55,6 +56,8 @@ def costs(
     """CPU per record between the first and the last point and all in, and the system's peak memory."""
     first, last = points[0], points[-1]
     moved = last.count - first.count
+    if moved <= 0:
+        raise BenchError("Everything arrived in one step, so no cost can be told: use more records (--records).")
     figures = {
         "cpu_us": 1e6 * sampler.cpu_seconds("system", first.at, last.at) / moved,
         "cpu_us_all_in": 1e6 * sampler.cpu_seconds("system", created_at, last.at) / last.count,

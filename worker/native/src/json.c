@@ -5,6 +5,9 @@
  * floating point, text for text. null and a missing member are taken where the field allows it. Members that the type
  * doesn't name are checked and left out. The first row of any other make ends the work, and its index is the answer.
  *
+ * Read strictly, a row is taken only if a column says all that its text says: its members are those of the type, all of
+ * them, in that order, and numbers and texts are written as they would be written again.
+ *
  * The texts must be valid UTF-8. Nothing is read beyond a row's end, and nothing is allocated.
  */
 #define _GNU_SOURCE
@@ -22,6 +25,10 @@
 /* Text may be written so far beyond its end: it is copied eight bytes at a time. */
 #define TEXT_SLACK 8
 #define DAY_MS 86400000
+/* Whole numbers below it have 18 digits at most, and fit. */
+#define WHOLE_END 1000000000000000000ULL
+/* With so many digits before the point no number is printed with an exponent. */
+#define WHOLE_DIGITS_MAX 16
 
 enum { KIND_STRUCT, KIND_BOOL, KIND_INT8, KIND_INT16, KIND_INT32, KIND_INT64, KIND_FLOAT, KIND_DOUBLE, KIND_TEXT, KIND_TIME };
 
@@ -46,6 +53,7 @@ typedef struct {
     const uint8_t *end;
     wherry_field_t *fields;
     int32_t row;
+    int32_t strict;
 } cursor_t;
 
 static int skip_value(cursor_t *cursor, int depth);
@@ -127,6 +135,8 @@ static uint8_t *escape(cursor_t *cursor, uint8_t *to) {
     if (cursor->at >= cursor->end)
         return NULL;
     uint8_t letter = *cursor->at++;
+    if (letter == 'u' && cursor->strict)
+        return NULL;
     if (letter != 'u') {
         const char *found = letter ? strchr(letters, letter) : NULL;
         if (!found)
@@ -218,6 +228,8 @@ typedef struct {
     uint64_t digits; /* all of them as one number, while there are at most 19 that count */
     int32_t exponent;
     int negative;
+    int before; /* digits before the point */
+    int powered; /* with an exponent */
     int whole; /* neither fraction nor exponent */
     int exact; /* digits and exponent hold the whole truth */
 } number_t;
@@ -229,6 +241,7 @@ static int number(cursor_t *cursor, number_t *found) {
     found->begin = at;
     found->digits = 0;
     found->whole = found->exact = 1;
+    found->powered = 0;
     found->negative = at < end && *at == '-';
     at += found->negative;
     if (at >= end || !is_digit(*at))
@@ -239,6 +252,7 @@ static int number(cursor_t *cursor, number_t *found) {
         counted += counted || *at != '0';
         found->digits = found->digits * 10 + (*at - '0');
     }
+    found->before = (int)(at - found->begin) - found->negative;
     if (at < end && *at == '.') {
         const uint8_t *first = ++at;
         for (; at < end && is_digit(*at); at++) {
@@ -264,6 +278,7 @@ static int number(cursor_t *cursor, number_t *found) {
                 power = power * 10 + (*at - '0');
         exponent += negative ? -power : power;
         found->whole = 0;
+        found->powered = 1;
     }
     found->exponent = (int32_t)exponent;
     cursor->at = at;
@@ -401,12 +416,21 @@ static void put_null(wherry_field_t *fields, wherry_field_t *field, int32_t row)
 
 static int object(cursor_t *cursor, wherry_field_t *field, int depth);
 
+/* Whether a number would be written again as it stands there. */
+static int is_plain(const number_t *found, int kind) {
+    if (found->negative && !found->digits && found->exact)
+        return 0;
+    if (kind == KIND_DOUBLE)
+        return !found->whole && !found->powered && found->before <= WHOLE_DIGITS_MAX;
+    return found->whole && found->exact && found->digits < WHOLE_END;
+}
+
 static int put_number(cursor_t *cursor, wherry_field_t *field) {
     number_t found;
     int64_t integer;
     double real;
     int32_t row = cursor->row;
-    if (!number(cursor, &found) || cursor->at >= cursor->end)
+    if (!number(cursor, &found) || cursor->at >= cursor->end || (cursor->strict && !is_plain(&found, field->kind)))
         return 0;
     switch (field->kind) {
     case KIND_INT8:
@@ -516,6 +540,8 @@ static int members(cursor_t *cursor, wherry_field_t *children, int32_t count, in
         skip_blanks(cursor);
         if (!next_is(cursor, ':'))
             return -1;
+        if (cursor->strict && (seen == count || child != &children[seen]))
+            return -1;
         if (child) {
             /* Of a member given twice the last would count. */
             if (child->seen == mark || !value(cursor, child, depth))
@@ -546,6 +572,8 @@ static int object(cursor_t *cursor, wherry_field_t *field, int depth) {
         if (seen < 0)
             return 0;
     }
+    if (cursor->strict && seen < field->children)
+        return 0;
     for (int32_t i = 0; seen < field->children && i < field->children; i++) {
         if (children[i].seen == cursor->row + 1)
             continue;
@@ -562,13 +590,13 @@ static inline int is_null(const uint8_t *validity, int64_t bit) {
 
 /* Reads rows into the buffers of the fields; returns how many were read: fewer than there are ends at an odd row.
  *
- * head and tail are bytes to leave out at both ends of every row that isn't null. Text buffers need room for all bytes
+ * head and tail are bytes to leave out at both ends of every row that isn't null; strict is said above. Text buffers need room for all bytes
  * of the rows and TEXT_SLACK more; offsets of text are one more than the rows.
  */
 EXPORT int32_t wherry_json_read(const int32_t *offsets, const uint8_t *data, const uint8_t *validity,
-                                int64_t validity_offset, int32_t rows, int32_t head, int32_t tail,
+                                int64_t validity_offset, int32_t rows, int32_t head, int32_t tail, int32_t strict,
                                 wherry_field_t *fields, int32_t fields_count) {
-    cursor_t cursor = {NULL, NULL, fields, 0};
+    cursor_t cursor = {NULL, NULL, fields, 0, strict};
     for (int32_t i = 0; i < fields_count; i++)
         if (fields[i].kind == KIND_TEXT)
             ((int32_t *)fields[i].values)[0] = 0;
@@ -595,7 +623,7 @@ EXPORT int32_t wherry_json_read(const int32_t *offsets, const uint8_t *data, con
 /* Returns how many rows, from the first on, are null or one sound JSON object each. */
 EXPORT int32_t wherry_json_check(const int32_t *offsets, const uint8_t *data, const uint8_t *validity,
                                  int64_t validity_offset, int32_t rows) {
-    cursor_t cursor = {NULL, NULL, NULL, 0};
+    cursor_t cursor = {NULL, NULL, NULL, 0, 0};
     for (int32_t row = 0; row < rows; row++) {
         if (is_null(validity, validity_offset + row))
             continue;

@@ -45,7 +45,9 @@ class _Field(ctypes.Structure):
     )
 
 
-def read_objects(texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail: int = 0) -> pa.Array | None:
+def read_objects(
+    texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail: int = 0, strict: bool = False
+) -> pa.Array | None:
     """Reads texts into structs.
 
     Args:
@@ -53,6 +55,8 @@ def read_objects(texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail
         data_type: The struct wanted.
         head: Bytes to leave out at the beginning of each text.
         tail: Bytes to leave out at its end.
+        strict: Whether to read only what would be written again as it stands there: all members of the type and no
+            others, in their order, and numbers without an exponent.
 
     Returns:
         The rows; None when the helper isn't there, doesn't know the type or met a row that it leaves to others.
@@ -76,6 +80,7 @@ def read_objects(texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail
         ctypes.c_int32(rows),
         ctypes.c_int32(head),
         ctypes.c_int32(tail),
+        ctypes.c_int32(strict),
         fields,
         ctypes.c_int32(len(nodes)),
     )

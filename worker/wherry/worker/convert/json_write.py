@@ -1,7 +1,8 @@
 """Columns as JSON text, byte for byte as Kafka Connect's JsonConverter writes it.
 
 Column by column: each field becomes a column of JSON texts, and a struct joins those of its fields. Only texts that
-need escaping, doubles outside of the plain range, decimals and bytes are looked at one by one.
+need escaping, doubles outside of the plain range, decimals and bytes are looked at one by one. Before that the compiled
+helper is asked, where it is there: it writes whole structs.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json, java_double, json_string
 from wherry.contract.schema import default_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert.json_write_native import struct_texts
 
-_NULL: Final = pa.scalar("null", pa.string())
 _EMPTY: Final = pa.scalar("", pa.string())
 _COMMA: Final = pa.scalar(",", pa.string())
 _OPEN: Final = pa.scalar("[", pa.string())
@@ -79,14 +80,16 @@ def _without(column: pa.Array, failed: list[int]) -> Converted:
 
 
 def _texts(field: pa.Field, column: pa.Array, options: WriteOptions) -> pa.Array:
-    has_default, default = default_of(field)
     texts = _present_texts(field, column, options)
     if not column.null_count:
         return texts
-    null = _NULL
-    if has_default and options.replace_null_with_default:
-        null = pa.scalar(compact_json(default), pa.string())
-    return pc.if_else(column.is_valid(), texts, null)
+    return pc.if_else(column.is_valid(), texts, pa.scalar(_null_text(field, options), pa.string()))
+
+
+def _null_text(field: pa.Field, options: WriteOptions) -> str:
+    """Returns what is written for a null."""
+    has_default, default = default_of(field)
+    return compact_json(default) if has_default and options.replace_null_with_default else "null"
 
 
 def _present_texts(field: pa.Field, column: pa.Array, options: WriteOptions) -> pa.Array:
@@ -174,6 +177,13 @@ def _decimal_base64(value: Any) -> str:
 
 
 def _structs(column: pa.Array, options: WriteOptions) -> pa.Array:
+    written = struct_texts(
+        column,
+        lambda field: _null_text(field, options).encode(),
+        lambda field, values: _texts(field, values, options),
+    )
+    if written is not None:
+        return written
     parts: list[Any] = []
     head = "{"
     for index, child in enumerate(column.type):
