@@ -34,8 +34,8 @@ class RunOnce(Protocol):
 class Flow:
     """A named comparison. Without warm-up records there is no unmeasured run before the first.
 
-    A flow of one system alone names it in `systems`. `variants` are worker settings by name, for flows that need several workers of each system; `plugins` is what Kafka
-    Connect needs besides its own.
+    A flow of one system alone names it in `systems`. `variants` are worker settings by name, for flows that need
+    several workers of each system; `plugins` is what Kafka Connect needs besides its own.
     """
 
     name: str
