@@ -127,7 +127,7 @@ class Target:
     bootstrap: str
 
     def __post_init__(self) -> None:
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def records(self, topic: str) -> list[Any]:
         known = self.admin.list_topics(timeout=10).topics
@@ -185,15 +185,18 @@ class Target:
         found = {m.key(): m.value() for m in self.records("mm2-offsets.A.internal")}
         return {key: value for key, value in found.items() if b"MirrorSource" in key}
 
-    def has_all(self) -> bool:
-        return (
-            len(self.copied()) == COUNT
-            and {("shop", "A.orders", 0), ("begin", "A.orders", 1)} <= set(self.checkpoints())
-            and min(self.committed("shop")) > 0
-            and len(self.acls()) >= 5
-            and len(self.records("heartbeats")) >= 2
-            and {json.loads(value)["offset"] for value in self.offsets().values()} == {COUNT // 2 - 1}
-        )
+    def lacks(self) -> list[str]:
+        """What is not there yet."""
+        known = self.checkpoints()
+        there = {
+            "records": len(self.copied()) == COUNT,
+            "checkpoints": {("shop", "A.orders", 0), ("shop", "A.orders", 1), ("begin", "A.orders", 1)} <= set(known),
+            "group offsets": min(self.committed("shop")) > 0,
+            "rights": len(self.acls()) >= 5,
+            "heartbeats": len(self.records("heartbeats")) >= 2,
+            "positions": {json.loads(value)["offset"] for value in self.offsets().values()} == {COUNT // 2 - 1},
+        }
+        return [what for what, found in there.items() if not found]
 
 
 @dataclass
@@ -218,8 +221,8 @@ def both() -> Iterator[Both]:
         wherry = running.enter_context(Mirror(file_of(source.bootstrap, other.bootstrap), target="B"))
         mirrormaker.start()
         found = Both(source, Target(one.bootstrap), Target(other.bootstrap), mirrormaker, wherry)
-        assert eventually(found.theirs.has_all, LIMIT_S), "MirrorMaker"
-        assert eventually(found.ours.has_all, LIMIT_S), wherry.log_tail()
+        assert eventually(lambda: not found.theirs.lacks(), LIMIT_S), (found.theirs.lacks(), mirrormaker.last_words())
+        assert eventually(lambda: not found.ours.lacks(), LIMIT_S), (found.ours.lacks(), wherry.log_tail())
         yield found
 
 

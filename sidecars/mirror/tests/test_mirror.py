@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, TransientError
 from wherry.contract.mirror import Checkpoint, OffsetSync, Policy
+from wherry_mirror import checkpoint
 from wherry_mirror.acls import Acl, mirrored_acls
 from wherry_mirror.checkpoint import MirrorCheckpoint, is_news
+from wherry_mirror.clusters import Cluster
 from wherry_mirror.config import SourceConfig
 from wherry_mirror.filters import dealt, matcher, mirrored
 from wherry_mirror.heartbeat import MirrorHeartbeat
@@ -178,3 +182,55 @@ def test_many_syncs_are_thinned_out_and_never_translate_too_far() -> None:
         assert found is not None
         assert found <= upstream // 10 * 7 + 1
     assert made.translated("t", 0, 99_990) == 69_993
+
+
+class Told:
+    """What a consumer hands out: a record, or that the end was met."""
+
+    def __init__(self, value: bytes | None) -> None:
+        self._value = value
+
+    def error(self) -> Any:
+        return None if self._value is not None else KafkaError(KafkaError._PARTITION_EOF)
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes | None:
+        return self._value
+
+
+class Script:
+    """A consumer that hands out what it is told to, then nothing."""
+
+    def __init__(self, *rounds: list[Told]) -> None:
+        self.rounds = list(rounds)
+
+    def assign(self, _: Any) -> None:
+        return
+
+    def consume(self, *_: Any) -> list[Told]:
+        return self.rounds.pop(0) if self.rounds else []
+
+
+def test_the_end_of_a_topic_is_remembered_as_it_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([Told(None)])
+    monkeypatch.setattr(checkpoint, "Consumer", lambda _: script)
+    taken: list[bytes] = []
+    follower = checkpoint.Follower(
+        Cluster({"target.cluster.bootstrap.servers": "h:1"}, "target", 1.0), "t", lambda _, value: taken.append(value)
+    )
+    source: Any = SimpleNamespace(stopping=False)
+    follower.read(source)  # an empty topic
+    follower.read(source)  # still empty: nobody says so again
+    script.rounds = [[Told(b"1")], [Told(b"2"), Told(None)]]
+    follower.read(source)
+    assert taken == [b"1", b"2"]
+
+
+def test_a_topic_whose_end_never_comes_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "Consumer", lambda _: Script())
+    monkeypatch.setattr(checkpoint, "SYNCS_READ_S", 0.05)
+    follower = checkpoint.Follower(Cluster({}, "target", 1.0), "t", lambda *_: None)
+    with pytest.raises(TransientError, match="could not be read to their end in time"):
+        follower.read(SimpleNamespace(stopping=False))  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ _CONNECTOR_KEYS: Final = frozenset(
 _CONNECTOR_PREFIXES: Final = ("config.providers", "replication.policy", "transforms.", "predicates.")
 _WORKER_PREFIXES: Final = (
     "offset.storage", "config.storage", "status.storage", "key.converter", "value.converter", "header.converter",
-    "task", "worker", "replication.policy", "config.providers",
+    "task.", "worker.", "replication.policy", "config.providers",
     # Not MirrorMaker's: what a worker of ours has of its own.
     "wherry.", "plugin.path",
 )  # fmt: skip

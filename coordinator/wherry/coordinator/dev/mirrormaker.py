@@ -89,6 +89,10 @@ class RealMirrorMaker:
         if self._process is not None:
             self._process.stop()
 
+    def last_words(self) -> str:
+        """Return the end of the log."""
+        return self._process.last_words() if self._process is not None else "it was not started."
+
     def close(self) -> None:
         """Stop it and delete its folder when it is temporary."""
         self.stop()

@@ -187,6 +187,7 @@ class Follower:
     def __init__(self, cluster: Cluster, topic: str, take: Callable[[bytes, bytes], None]) -> None:
         self._topic = topic
         self._take = take
+        self._at_end = False
         own = {"group.id": f"wherry-mirror-{uuid.uuid4().hex}", "enable.auto.commit": False}
         self._consumer = Consumer({**cluster.settings("consumer"), **own, "enable.partition.eof": True})
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
@@ -206,12 +207,14 @@ class Follower:
             for message in messages:
                 event = message.error()
                 if event is None:
+                    self._at_end = False
                     # A tombstone, or what is not MirrorMaker's, tells nothing.
                     with contextlib.suppress(ValueError):
                         self._take(message.key() or b"", message.value() or b"")
                 elif event.code() == KafkaError._PARTITION_EOF:
-                    return
-            if not messages and self._is_at_end():
+                    self._at_end = True
+            # The end is told once, not again while nothing comes.
+            if self._at_end:
                 return
             if time.monotonic() > deadline:
                 raise TransientError(f"The records in {self._topic} could not be read to their end in time.")
@@ -219,9 +222,3 @@ class Follower:
     def close(self) -> None:
         """Releases the consumer."""
         self._consumer.close()
-
-    def _is_at_end(self) -> bool:
-        """Whether nothing has come since the end was met: it is told only once."""
-        (native,) = self._consumer.position([TopicPartition(self._topic, 0)])
-        _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), cached=True)
-        return bool(high >= 0 and native.offset >= high)
