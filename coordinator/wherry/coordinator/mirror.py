@@ -23,7 +23,7 @@ from typing import Final
 from wherry.contract.errors import ConfigError, WherryError
 from wherry.coordinator.api import ApiError
 from wherry.coordinator.config import properties
-from wherry.coordinator.config.mirrormaker import Flow, flows_of
+from wherry.coordinator.config.mirrormaker import Flow, flows_of, unused
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.distributed import DistributedWorker
 from wherry.coordinator.main import STUCK_AFTER_S, StandaloneWorker, run, tell_versions
@@ -48,11 +48,17 @@ _PARENT: Final = "WHERRY_FLOWS_PARENT"
 def load(path: Path, targets: Sequence[str] = ()) -> list[Flow]:
     """Read MirrorMaker's file; see `flows_of`."""
     try:
-        return flows_of(properties.load(path), targets)
+        values = properties.load(path)
+        flows = flows_of(values, targets)
     except ConfigError as error:
         if str(path) in error.message:
             raise
         raise ConfigError(f"{path}: {error.message}", key=error.key) from error
+    for key in unused(values):
+        # Each flow's own process would only say so again.
+        if not os.environ.get(_PARENT):
+            _log.warning("%s: %s has no effect here; say it of a flow: %s.%s", path, key, flows[0].name, key)
+    return flows
 
 
 class FlowWorker(DistributedWorker):

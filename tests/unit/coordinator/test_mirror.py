@@ -31,6 +31,12 @@ def test_flows_are_read_from_the_file(file: Path) -> None:
     assert [flow.name for flow in mirror.load(file, ["B"])] == ["A->B"]
 
 
+def test_a_key_without_effect_is_told_with_where_it_belongs(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text(FILE + "use.defaults.from = source\n")
+    mirror.load(file)
+    assert "use.defaults.from has no effect here; say it of a flow: A->B.use.defaults.from" in caplog.text
+
+
 def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "empty.properties"
     path.write_text("")

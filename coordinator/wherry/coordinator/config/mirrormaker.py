@@ -105,7 +105,7 @@ def flows_of(values: Mapping[str, str], targets: Iterable[str] = ()) -> list[Flo
     Raises:
         ConfigError: No clusters are named, one has no address, or nothing flows.
     """
-    clusters = [name for part in values.get("clusters", "").split(",") if (name := part.strip())]
+    clusters = _names(values)
     if not clusters:
         raise ConfigError("clusters is not set: name the clusters, as in `clusters = A, B`.", key="clusters")
     near = [name for part in targets for each in part.split(",") if (name := each.strip())]
@@ -128,6 +128,23 @@ def flows_of(values: Mapping[str, str], targets: Iterable[str] = ()) -> list[Flo
         Flow(source, target, _worker(values, source, target), _connectors(values, source, target))
         for source, target in pairs
     ]
+
+
+def unused(values: Mapping[str, str]) -> list[str]:
+    """Keys at the top of a file that reach nobody, as with MirrorMaker: they have to be said of a flow or a cluster."""
+    clusters = _names(values)
+    reached = (
+        *(f"{name}." for name in clusters),
+        *(f"{source}->{target}." for source, target in itertools.permutations(clusters, 2)),
+        *_CONNECTOR_PREFIXES,
+        *_WORKER_PREFIXES,
+    )
+    known = _CONNECTOR_KEYS | _CLIENT_KEYS | {"clusters", "dedicated.mode.enable.internal.rest"}
+    return [key for key in values if key not in known and not key.startswith(reached)]
+
+
+def _names(values: Mapping[str, str]) -> list[str]:
+    return [name for part in values.get("clusters", "").split(",") if (name := part.strip())]
 
 
 def _runs(values: Mapping[str, str], source: str, target: str) -> bool:

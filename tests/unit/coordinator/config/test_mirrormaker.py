@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wherry.contract.errors import ConfigError
-from wherry.coordinator.config.mirrormaker import Flow, flows_of
+from wherry.coordinator.config.mirrormaker import Flow, flows_of, unused
 from wherry.coordinator.config.worker import WorkerConfig
 
 CASES = json.loads((Path(__file__).parents[3] / "cases" / "mirror" / "dedicated-4.3.1.json").read_text())["cases"]
@@ -79,3 +79,9 @@ def test_a_file_that_says_too_little_is_refused_by_key(values: dict[str, str], k
     with pytest.raises(ConfigError) as caught:
         flows_of({**TWO, **values})
     assert caught.value.key == key
+
+
+def test_keys_that_reach_nobody_are_known() -> None:
+    reach = {"A->B.use.defaults.from": "source", "B.producer.linger.ms": "1", "topics": "x", "security.protocol": "SSL"}
+    strange = {"use.defaults.from": "source", "A->C.topics": "y", "producer.linger.ms": "1"}
+    assert unused({**TWO, **reach, **strange}) == list(strange)
