@@ -44,6 +44,7 @@ _CLIENT_KEYS: Final = frozenset(
         "ssl.secure.random.implementation", "ssl.engine.factory.class", "ssl.client.auth",
     }
 )  # fmt: skip
+_SECURITY_KEYS: Final = _CLIENT_KEYS - {"bootstrap.servers"}
 # Keys at the top of a file that reach connectors; any other has to be said of a flow (`A->B.key`).
 _CONNECTOR_KEYS: Final = frozenset(
     {
