@@ -157,7 +157,9 @@ def _runs(values: Mapping[str, str], source: str, target: str) -> bool:
 
 def _connectors(values: Mapping[str, str], source: str, target: str) -> dict[str, dict[str, str]]:
     common = {
-        key: value for key, value in values.items() if key in _CONNECTOR_KEYS or key.startswith(_CONNECTOR_PREFIXES)
+        key: value
+        for key, value in values.items()
+        if key in _CONNECTOR_KEYS or key in _SECURITY_KEYS or key.startswith(_CONNECTOR_PREFIXES)
     }
     for side, alias in (("source", source), ("target", target)):
         for key, value in _cluster(values, alias).items():
