@@ -62,6 +62,33 @@ def test_positions_come_back_with_the_data(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.duckdb", "a.db"])
+def test_an_operators_change_of_offsets_reaches_the_file(tmp_path: Path, name: str) -> None:
+    config = TableConfig.parse({"name": "c", "database": str(tmp_path / name)})
+    assert TableSink.alter_offsets(config, [(PLACE, None)], False)  # nothing is there yet
+    assert not (tmp_path / name).exists()
+    sink, _ = opened(tmp_path / name)
+    sink.write_batch(json_batch('{"i":1}', end=1))
+    sink.flush(True)
+    sink.close()
+
+    def stored() -> list[Any]:
+        sink, found = opened(tmp_path / name)
+        sink.close()
+        return found
+
+    assert not TableSink.alter_offsets(config, [(PLACE, None)], True)
+    assert stored() == [kafka_position("orders", 0, 1)]
+    assert TableSink.alter_offsets(config, [(PLACE, {"kafka_offset": 0})], False)
+    assert stored() == [kafka_position("orders", 0, 0)]
+    other = TableConfig.parse({"name": "other", "database": str(tmp_path / name)})
+    TableSink.alter_offsets(other, [(PLACE, None)], False)
+    assert stored() == [kafka_position("orders", 0, 0)]
+    TableSink.alter_offsets(config, [(PLACE, None)], False)
+    assert stored() == []
+    assert TableSink.capabilities().alter_offsets
+
+
+@pytest.mark.parametrize("name", ["a.duckdb", "a.db"])
 def test_rows_that_are_no_objects_are_errors_and_the_others_land(tmp_path: Path, name: str) -> None:
     sink, _ = opened(tmp_path / name)
     errors = sink.write_batch(json_batch('{"i":1}', "[1]", "nope", None, '{"i":2}'))

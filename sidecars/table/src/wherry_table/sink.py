@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,7 +74,7 @@ class TableSink(Sink[TableConfig]):
         self._reached: dict[str, Position] = {}
         with _shared.lock:
             if _shared.file is None:
-                _shared.file = open_file(self.config.database, self._kind)
+                _shared.file = open_file(self.config.database, _kind_of(self.config))
             _shared.users += 1
             self._is_open = True
             stored = _shared.file.execute(
@@ -100,6 +101,38 @@ class TableSink(Sink[TableConfig]):
     def flush(self, final: bool) -> None:
         """Writes out what was gathered."""
         self._write_out()
+
+    @classmethod
+    def alter_offsets(
+        cls,
+        config: TableConfig,
+        offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+        validate_only: bool,
+    ) -> bool:
+        """Positions in the file win over the engine's, so an operator's change has to reach them."""
+        if validate_only or not Path(config.database).exists():
+            return not validate_only
+        pipeline = config.originals.get("name", "")
+        with _shared.lock:
+            file = _shared.file or open_file(config.database, _kind_of(config))
+            try:
+                with file.transaction():
+                    for partition, offset in offsets:
+                        position = Position.of(partition, offset)
+                        if position.offset is None:
+                            file.execute(
+                                f"DELETE FROM {POSITIONS} WHERE pipeline = ? AND partition = ?",
+                                (pipeline, position.partition),
+                            )
+                        else:
+                            file.execute(
+                                f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?, ?, ?)",
+                                (pipeline, position.partition, position.offset),
+                            )
+            finally:
+                if file is not _shared.file:
+                    file.close()
+        return True
 
     def _write_out(self) -> None:
         """Writes the gathered rows and their positions in one transaction."""
@@ -133,12 +166,6 @@ class TableSink(Sink[TableConfig]):
                 _shared.file.close()
                 _shared.file = None
 
-    @property
-    def _kind(self) -> str:
-        if self.config.format != "auto":
-            return self.config.format
-        return "sqlite" if Path(self.config.database).suffix.lower() in SUFFIXES_OF_SQLITE else "duckdb"
-
     def _file(self) -> TableFile:
         if _shared.file is None:
             raise ConnectorBugError("The file was closed while a task was writing.")
@@ -154,6 +181,12 @@ class TableSink(Sink[TableConfig]):
                 if name not in known:
                     file.execute(f"ALTER TABLE {quoted(table)} ADD COLUMN {column}")
         file.insert(table, rows)
+
+
+def _kind_of(config: TableConfig) -> str:
+    if config.format != "auto":
+        return config.format
+    return "sqlite" if Path(config.database).suffix.lower() in SUFFIXES_OF_SQLITE else "duckdb"
 
 
 def _by_topic(batch: Batch) -> Iterator[tuple[str, int, Batch]]:
