@@ -386,11 +386,12 @@ def test_without_tolerance_a_refused_row_ends_the_lease_without_its_position() -
     assert world.total("errors") == 1
 
 
-def test_a_transient_row_is_offered_once_more_and_then_given_up() -> None:
+def test_a_transient_row_is_offered_once_more_with_those_that_followed_it() -> None:
     batch = rows(0, 3)
     world = World([batch, lambda: world.failed.append(refused(batch, 1, ErrorClass.TRANSIENT))])
+    world.signals = Moving(world)
     world.run()
-    assert world.written == [b"0", b"1", b"2", b"1"]
+    assert world.written == [b"0", b"1", b"2", b"1", b"2"]
     assert world.given_up == []
     assert world.positions == [at(3)]
     assert world.total("retries") == 1

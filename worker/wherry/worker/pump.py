@@ -25,10 +25,11 @@ from opentelemetry.trace import Span, SpanKind
 
 from wherry.contract import trace
 from wherry.contract.batch import Batch
-from wherry.contract.errors import ConnectorBugError, ErrorClass, FencedError, TransientError, WherryError
+from wherry.contract.errors import ConnectorBugError, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
 from wherry.worker import memory
-from wherry.worker.convert.step import StageFailure, keep_rows
+from wherry.worker.again import Again
+from wherry.worker.convert.step import StageFailure
 from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.marks import with_own_marks
@@ -36,7 +37,7 @@ from wherry.worker.pipeline import Pipeline, Transactions
 from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
-from wherry.worker.tolerance import DeadLetterError, record_of, row_failure, unread_failure
+from wherry.worker.tolerance import DeadLetterError, row_failure, unread_failure
 from wherry.worker.transform.step import Transforms
 
 __all__ = ["Assignment", "EndReason", "LeasePolicy", "Phase", "Reporter", "Signals", "run"]
@@ -50,8 +51,8 @@ SETTLE_WAIT_S: Final = 1.0
 SETTLE_STEP_S: Final = 0.02
 # A lease that has moved so much gives memory back when it comes to rest.
 REST_AFTER_BYTES: Final = 64 * 1024 * 1024
-# Rows that wait to be offered once more; any further ones are given up at once.
-OFFERED_AGAIN_MAX: Final = 10_000
+# A destination gets so long to come to itself before rows are offered once more.
+OFFER_AGAIN_S: Final = 0.2
 # A batch of messages is tens of thousands of short-lived objects without cycles. Looking for cycles every 700 of them,
 # as Python does by itself, costs more than reading them.
 GC_THRESHOLDS: Final = (100_000, 20, 50)
@@ -101,7 +102,8 @@ class _Pump:
         self._new_topics: list[str] = []
         self._paused_partitions: tuple[str, ...] = ()
         self._bytes_since_rest = 0
-        self._again: list[tuple[Batch, int]] = []
+        self._again = Again()
+        self._tokens: list[bytes] = []
         self._tracing = trace.enabled()
         self._retrying = Retrying(pipeline.retry, clock, self._wait_to_retry)
         self._broken_off = False
@@ -144,7 +146,8 @@ class _Pump:
         """Whether to commit now."""
         if self._pipeline.transactions is not None:
             return self._pipeline.transactions.boundaries.due(now)
-        return self._commits.due(now) or self._pipeline.writer.needs_flush
+        # Nothing may overtake rows that are to be offered again.
+        return self._commits.due(now) or self._pipeline.writer.needs_flush or bool(self._again)
 
     def _move(self, timeout_s: float) -> bool:
         """Moves one batch; False when none came."""
@@ -273,12 +276,9 @@ class _Pump:
         counts = self._counts
         counts.commits += 1
         counts.commit_time_us += int((now - begun) * 1e6)
-        if positions or flushed.token:
-            self._report(
-                Phase.DRAINING if final else Phase.RUNNING,
-                positions=positions,
-                tokens=(flushed.token,) if flushed.token else (),
-            )
+        tokens, self._tokens = tuple(self._tokens), []
+        if positions or tokens:
+            self._report(Phase.DRAINING if final else Phase.RUNNING, positions=positions, tokens=tokens)
 
     def _roll_back(self, transactions: Transactions) -> None:
         """Takes back the open transaction: rows in it are behind the last mark. Nothing may be read after this."""
@@ -293,18 +293,24 @@ class _Pump:
         flushed = writer.flush(remaining, final=final)
         self._count(flushed)
         self._take_failed_rows()
-        if self._again:
-            again, self._again = self._again, []
-            for raw, row in again:
-                self._counts.retries += 1
-                try:
-                    self._pass_on(keep_rows(raw, [row]).with_marks(), again=True)
-                except BrokenOffError:
-                    raise TransientError("A row to be offered again could not be converted before the end.") from None
+        while self._again:
+            if self._again.exhausted:
+                raise TransientError("The destination asks again and again for rows to be offered once more.")
+            self._offer_again()
             flushed = writer.flush(remaining, final=final)
             self._count(flushed)
-            self._take_failed_rows(last=True)
+            self._take_failed_rows()
+        self._again.settled()
         return flushed
+
+    def _offer_again(self) -> None:
+        self._counts.retries += len(self._again)
+        self._wait_to_retry(OFFER_AGAIN_S, "the destination could not take some rows")
+        try:
+            for batch in self._again.take():
+                self._pass_on(batch, again=True)
+        except BrokenOffError:
+            raise TransientError("A row to be offered again could not be converted before the end.") from None
 
     def _flush_letters(self, remaining: Remaining) -> None:
         try:
@@ -317,6 +323,8 @@ class _Pump:
     def _count(self, flushed: Flushed) -> None:
         self._counts.records_written += flushed.rows_written
         self._counts.records_filtered += flushed.rows_filtered
+        if flushed.token:
+            self._tokens.append(flushed.token)
 
     def _remaining(self, deadline_s: float | None = None) -> Remaining:
         """Returns what tells the seconds left for a flush; a drain that comes meanwhile shortens them."""
@@ -443,6 +451,8 @@ class _Pump:
         until = self._clock() + seconds * DRAIN_READ_SHARE
         while not self._broken_off and not reader.finished and self._clock() < until:
             self._check_fence()
+            if self._again:
+                self._commit()
             if self._pipeline.writer.ready(POLL_TIMEOUT_S):
                 try:
                     self._move(POLL_TIMEOUT_S)
@@ -494,23 +504,13 @@ class _Pump:
             self._paused_partitions = paused
             self._pipeline.reader.pause(paused)
 
-    def _take_failed_rows(self, *, last: bool = False) -> None:
-        """Gives up the rows the writer refused; those to be offered once more only the `last` time."""
-        given_up = []
-        records = {record_of(raw, row) for raw, row in self._again}
-        for failed in self._pipeline.writer.failed_rows():
-            transient = failed.error.error_class is ErrorClass.TRANSIENT and not last
-            if transient and failed.raw is not None and len(self._again) < OFFERED_AGAIN_MAX:
-                record = record_of(failed.raw, failed.error.row)
-                # Several rows of one record become rows again together.
-                if record is None or record not in records:
-                    self._again.append((failed.raw, failed.error.row))
-                    records.add(record)
-            else:
-                pipeline = self._pipeline
-                given_up.append(row_failure(failed.raw, failed.error, pipeline.write_stage, pipeline.connector_class))
-        if given_up:
-            self._give_up(given_up)
+    def _take_failed_rows(self) -> None:
+        """Gives up the rows the writer refused, but for those to be offered once more."""
+        pipeline = self._pipeline
+        refused = self._again.sort(pipeline.writer.failed_rows())
+        if refused:
+            names = pipeline.write_stage, pipeline.connector_class
+            self._give_up([row_failure(failed.raw, failed.error, *names) for failed in refused])
 
     def _give_up(self, failures: Sequence[StageFailure]) -> None:
         """Hands failed rows to the tolerance, which raises when it has none."""

@@ -52,7 +52,9 @@ class RowError:
     Attributes:
         row: Sinks: index of the row in its batch. Sources: rows of the batch that came before the unreadable one,
             which is itself not among them.
-        error_class: What kind of error it is; TRANSIENT asks the engine to offer the row once more by itself.
+        error_class: What kind of error it is; TRANSIENT asks the engine to offer the row once more, together with the
+            rows that followed it in its partition, so that their order stays. A sink that stores positions with the
+            rows has no use for it: it fails as a whole instead.
         reason: Upper-case constant, such as VALUE_TOO_LONG.
         field_path: Field at fault as a dotted path; empty when the whole row is.
         message: One sentence for a person, without secrets.

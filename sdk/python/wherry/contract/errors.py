@@ -112,7 +112,7 @@ class RecordRejectedError(SchemaError):
     """One row can't be delivered; the rest of the batch goes on.
 
     Attributes:
-        error_class: Class reported with the row; TRANSIENT asks the engine to offer the row once more by itself.
+        error_class: Class reported with the row; TRANSIENT asks the engine to offer the row once more.
         field_path: Field at fault as a dotted path; empty when the whole row is.
         raw: Bytes that could not be understood; sources only.
     """

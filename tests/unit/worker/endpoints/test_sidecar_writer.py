@@ -189,6 +189,38 @@ def test_rows_that_fail_in_an_ack_or_a_flush_are_found_again(sidecar: Any) -> No
     writer.close()
 
 
+# What was acknowledged is kept until the flush only for a dead letter queue.
+@pytest.mark.parametrize(("when", "keep_raw"), [("ack", True), ("ack", False), ("flush", True)])
+def test_a_row_that_fails_for_now_comes_with_what_was_sent_after_it(sidecar: Any, keep_raw: bool, when: str) -> None:
+    busy = common_pb2.RowError(row=1, error_class=common_pb2.ERROR_CLASS_TRANSIENT, reason="BUSY")
+
+    def script(requests: Iterator[Any]) -> Iterator[Any]:
+        next(requests)
+        yield opened()
+        frames = []
+        for message in requests:
+            if is_rows(message):
+                frames.append(message)
+                if len(frames) == 4:
+                    for number, frame in enumerate(frames):
+                        yield ack(frame, *([busy] if number == 1 and when == "ack" else []))
+            elif not isinstance(message, WireFrame):
+                late = [sink_pb2.FrameErrors(seq=frames[1].header.seq, row_errors=[busy])]
+                yield answer(
+                    flushed=sink_pb2.Flushed(
+                        id=message.flush.id, rows_written=7, rows_failed=1, failed=late if when == "flush" else []
+                    )
+                )
+
+    writer = writer_of(sidecar, script, keep_raw=keep_raw)
+    sent = [write(writer, "a", "b") for _ in range(4)]
+    writer.flush(seconds)
+    (failed,) = writer.failed_rows()
+    assert (failed.raw, failed.row) == (sent[1], 1)
+    assert list(failed.after) == sent[2:]
+    writer.close()
+
+
 @pytest.mark.parametrize("flushed", [{"rows_written": 1}, {"rows_written": 3}, {"rows_written": 1, "rows_filtered": 2}])
 def test_a_sink_that_can_not_account_for_its_rows_is_at_fault(sidecar: Any, flushed: dict[str, int]) -> None:
     def script(requests: Iterator[Any]) -> Iterator[Any]:

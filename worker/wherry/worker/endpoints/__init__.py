@@ -30,11 +30,13 @@ class FailedRow:
         raw: The batch the row was read as, before conversion; None when it was not kept.
         row: Its index in `raw`.
         error: What was wrong with it.
+        after: What was sent after that batch, as it was read and in order; only of a row that failed for now.
     """
 
     raw: Batch | None
     row: int
     error: RowError
+    after: tuple[Batch, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

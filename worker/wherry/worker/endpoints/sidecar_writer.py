@@ -9,6 +9,7 @@ that grows too large an early flush is asked for. Otherwise it is kept until its
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -59,7 +60,9 @@ class SidecarWriter:
         self._unacked: dict[int, int] = {}
         self._retained: dict[int, Batch] = {}
         self._retained_bytes = 0
+        # Rows refused since they were last asked for, and the frames of those that failed for now.
         self._failed: list[FailedRow] = []
+        self._suspects: list[tuple[int, int]] = []
         self._rows = 0
         self._flush_id = 0
         self._flushed: sink_pb2.Flushed | None = None
@@ -140,6 +143,7 @@ class SidecarWriter:
 
     def failed_rows(self) -> list[FailedRow]:
         """See `Writer.failed_rows`."""
+        self._look_behind()
         failed, self._failed = self._failed, []
         return failed
 
@@ -250,7 +254,8 @@ class SidecarWriter:
         self._credit_frames += 1
         self._credit_bytes += size
         self._note(ack.seq, ack.row_errors)
-        if not self._keep_raw:
+        # What comes after a row that failed for now may have to be sent again.
+        if not self._keep_raw and not self._suspects:
             del self._retained[ack.seq]
 
     def _note(self, seq: int, errors: Sequence[common_pb2.RowError]) -> None:
@@ -260,7 +265,21 @@ class SidecarWriter:
         for error in errors:
             if (self._keep_raw and raw is None) or (raw is not None and error.row >= raw.num_rows):
                 raise ConnectorBugError(f"The sidecar says that row {error.row} of frame {seq} failed; there is none.")
-            self._failed.append(FailedRow(raw, error.row, from_proto.row_error(error)))
+            known = from_proto.row_error(error)
+            if known.error_class is ErrorClass.TRANSIENT and raw is not None:
+                self._suspects.append((len(self._failed), seq))
+            self._failed.append(FailedRow(raw, error.row, known))
+
+    def _look_behind(self) -> None:
+        """Adds to the rows that failed for now what was sent after them."""
+        if not self._suspects:
+            return
+        suspects, self._suspects = self._suspects, []
+        for place, seq in suspects:
+            after = tuple(raw for later, raw in self._retained.items() if later > seq)
+            self._failed[place] = dataclasses.replace(self._failed[place], after=after)
+        if not self._keep_raw:
+            self._retained = {seq: raw for seq, raw in self._retained.items() if seq in self._unacked}
 
     def _add_credit(self, credit: common_pb2.Credit) -> None:
         self._credit_frames += credit.frames
@@ -277,6 +296,7 @@ class SidecarWriter:
                 reason="ROWS_LOST",
             )
         self._rows = 0
+        self._look_behind()
         self._retained.clear()
         self._retained_bytes = 0
         return Flushed(
