@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -9,10 +10,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.distributed import Distributed, cluster_settings
 from tests.support.rest import NoAnswerError, Rest
+from tests.support.topics import end_offsets
 from tests.support.waiting import eventually
 
 from wherry.coordinator.dev.connect import RealConnect
@@ -20,22 +23,26 @@ from wherry.coordinator.dev.connect import RealConnect
 pytestmark = pytest.mark.integration
 START_TIMEOUT_S = 120.0
 FLOW_TIMEOUT_S = 60.0
+SEND_S = 0.02
+FROZEN_S = 15.0
+"""Beyond the silence after which a lease ends."""
 TAKE_OVER_S_MAX = 20.0  # the target is 10 s on a machine of its own; CI has others beside it
 
 
 class Pair:
-    """Two coordinators of one group, the first of which leads at the beginning, and a flow through both connectors."""
+    """Coordinators of one group, the first of which leads at the beginning, and a flow through both connectors."""
 
-    def __init__(self, bootstrap: str, folder: Path, topic: str) -> None:
+    def __init__(self, bootstrap: str, folder: Path, topic: str, size: int = 2) -> None:
         self.group = f"pair-{uuid.uuid4().hex[:8]}"
         self.bootstrap = bootstrap
         self.lines = 0
+        self.folder = folder
         self._in, self._out = folder / "in", folder / "out"
         self.configs = {
             "src": {"connector.class": "FileStreamSource", "file": str(self._in), "topic": topic},
             "snk": {"connector.class": "FileStreamSink", "file": str(self._out), "topics": topic},
         }
-        self.members = [Distributed(bootstrap=bootstrap, group=self.group) for _ in range(2)]
+        self.members = [Distributed(bootstrap=bootstrap, group=self.group) for _ in range(size)]
 
     def start(self) -> None:
         for member in self.members:
@@ -50,6 +57,32 @@ class Pair:
         with self._in.open("a") as file:
             file.writelines(f"line {number}\n" for number in range(self.lines, self.lines + count))
         self.lines += count
+
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[None]:
+        """Send lines all the time."""
+        stopped = threading.Event()
+
+        def run() -> None:
+            while not stopped.wait(SEND_S):
+                self.send(1)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            thread.join(10)
+
+    def sent_to_kafka(self) -> int:
+        """How many records the topic holds, lines sent twice among them."""
+        return sum(end_offsets(self.bootstrap, self.configs["src"]["topic"]).values())
+
+    def positions(self) -> list[Any]:
+        """How far the source and the sink have got, as committed."""
+        rest = self.members[-1].rest
+        return [rest.get(f"/connectors/{name}/offsets")["offsets"] for name in ("src", "snk")]
 
     def received(self) -> list[str]:
         return self._out.read_text().splitlines() if self._out.exists() else []
@@ -100,18 +133,24 @@ class Reader:
                     self.failures.append(failed)
 
 
-@pytest.fixture
-def pair(bootstrap, tmp_path, topic) -> Iterator[Pair]:
-    made = Pair(bootstrap, tmp_path, topic)
+@contextlib.contextmanager
+def running(pair: Pair) -> Iterator[Pair]:
+    """Start and end them; what goes wrong meanwhile is told with their logs."""
     try:
-        made.start()
-        yield made
+        pair.start()
+        yield pair
     except BaseException as error:
-        for member in made.members:
+        for member in pair.members:
             error.add_note(f"The end of the log of {member.rest.url}:\n{member.log_tail()}")
         raise
     finally:
-        made.close()
+        pair.close()
+
+
+@pytest.fixture
+def pair(bootstrap, tmp_path, topic) -> Iterator[Pair]:
+    with running(Pair(bootstrap, tmp_path, topic)) as made:
+        yield made
 
 
 def test_a_standby_forwards_answers_reads_and_takes_over_when_the_leader_is_killed(pair):
@@ -172,13 +211,21 @@ def test_a_leader_that_was_frozen_finds_itself_deposed(pair):
     pair.send(20)
     pair.wait()
     os.kill(leader.pid, signal.SIGSTOP)
+    began = time.monotonic()
     try:
         assert eventually(lambda: _last_role(standby) == "leading", 30), standby.log_tail()
         pair.send(20)
         pair.wait()
+        # Its leases hear nothing of it for as long, and end.
+        time.sleep(max(FROZEN_S - (time.monotonic() - began), 0))
+        assert eventually(lambda: _at(pair.positions(), pair), FLOW_TIMEOUT_S), pair.positions()
+        lines, positions = pair.received(), pair.positions()
     finally:
         os.kill(leader.pid, signal.SIGCONT)
     assert eventually(lambda: _last_role(leader) == "standby", 30), leader.log_tail()
+    for _ in range(20):  # what it has heard of its leases before it knew
+        assert (pair.received(), pair.positions()) == (lines, positions)
+        time.sleep(0.1)
     answer = leader.rest.call("PUT", "/connectors/src/pause")
     assert answer.status == 202
     standby.rest.wait_for_states("src", "PAUSED", "PAUSED")
@@ -189,6 +236,36 @@ def test_a_leader_that_was_frozen_finds_itself_deposed(pair):
     leases = [leader.rest.get("/wherry/v1/leases")["leases"], standby.rest.get("/wherry/v1/leases")["leases"]]
     assert leases[0] == []
     assert {lease["connector"] for lease in leases[1]} == {"src", "snk"}
+
+
+def _at(positions: list[Any], pair: Pair) -> bool:
+    """Whether all that was sent has been committed."""
+    size = (pair.folder / "in").stat().st_size
+    committed = [[each["offset"] for each in found] for found in positions]
+    return committed == [[{"position": size}], [{"kafka_offset": pair.sent_to_kafka()}]]
+
+
+def test_three_coordinators_are_restarted_one_by_one_with_no_line_lost_or_repeated(bootstrap, tmp_path, topic):
+    with running(Pair(bootstrap, tmp_path, topic, size=3)) as three:
+        for name, config in three.configs.items():
+            three.members[-1].rest.create(name, config)
+        three.send(10)
+        three.wait()
+        led = set()
+        with three.sending():
+            for member in three.members:
+                led.add(three.leader().rest.url)
+                code, _ = member.stop()
+                assert code == 0, member.log_tail()
+                others = [each for each in three.members if each is not member]
+                took_over = eventually(lambda: any(_last_role(each) == "leading" for each in others), 30)  # noqa: B023
+                assert took_over, [each.log_tail() for each in others]
+                member.start()
+                assert eventually(lambda: _last_role(member) == "standby", START_TIMEOUT_S), member.log_tail()  # noqa: B023
+        three.wait()
+        assert three.received() == [f"line {number}" for number in range(three.lines)]
+        assert len(led) > 1
+        assert "Traceback" not in "".join(member.log_path.read_text() for member in three.members)
 
 
 def test_a_cluster_of_kafka_connect_that_runs_is_not_disturbed(bootstrap, tmp_path):

@@ -11,12 +11,14 @@ import contextlib
 import logging
 import os
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.manifest import Manifest
 from wherry.coordinator import cluster
 from wherry.coordinator.cluster import ClusterHerder
 from wherry.coordinator.config.worker import WorkerConfig
@@ -31,6 +33,7 @@ from wherry.coordinator.rest.forward import Forwarding
 from wherry.coordinator.rest.loggers import LEVELS, Loggers
 from wherry.coordinator.rest.server import Application, RestServer
 from wherry.coordinator.rest.site import RestSite
+from wherry.coordinator.standby import Standby
 from wherry.coordinator.store.internal_topics import ensure, internal_topics
 from wherry.coordinator.store.kafka import KafkaStores
 from wherry.coordinator.store.topiclog import FencedWriter
@@ -119,6 +122,8 @@ class DistributedWorker(StandaloneWorker):
         self._kept.start()
         self.herder.watch_secrets()
         self._leadership.start()
+        if self._worker.parsed["wherry.standby"] == "warm":
+            threading.Thread(target=self._guard, args=(self._stand_by,), name="standby", daemon=True).start()
         self._leadership.joined.wait(JOIN_WAIT_S)
         self._ready = True
         _log.info("Joined group %s at generation %d", self._group, self._leadership.generation)
@@ -127,6 +132,16 @@ class DistributedWorker(StandaloneWorker):
         while not self._closing.wait(max(ttl_ms / 1000, 1.0)):
             if self._leadership.may_write:
                 cluster.renew_key(self._kept, _now_ms(), ttl_ms)
+
+    def _stand_by(self) -> None:
+        leadership = self._leadership
+        assert leadership is not None, "it is made before the start"
+
+        def manifest_of(class_name: str) -> Manifest | None:
+            plugin = self.registry.find(class_name) if class_name else None
+            return None if plugin is None else plugin.manifest
+
+        Standby(self._prober, manifest_of, self._kept.configs.snapshot, lambda: leadership.leads).run(self._closing)
 
     def _patiently(self, deadline: float, act: Callable[[], object]) -> None:
         """Do it again while Kafka does not answer as it should, until the deadline."""

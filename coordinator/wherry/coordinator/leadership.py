@@ -23,7 +23,8 @@ from wherry.coordinator.membership import Effect, Input, Membership, Phase, step
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.2
-HEARTBEAT_MS: Final = 1_000
+HEARTBEAT_MS: Final = 500
+"""A standby hears only by its heartbeats that the leader is gone."""
 CLAIM_RETRY_S: Final = 1.0
 REFUSED_AFTER_S: Final = 15.0
 """Members of a Kafka Connect cluster that was killed stay in the group for their session time-out, mostly 10 s."""

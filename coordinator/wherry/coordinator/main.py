@@ -75,7 +75,7 @@ class StandaloneWorker:
         directory = self._temporary.enter_context(_run_directory(worker))
         hosts = HostClient(directory)
         self._prober = PluginProber(hosts, ask_deadline_s=worker.parsed["wherry.validate.timeout.ms"] / 1000)
-        registry = PluginRegistry(
+        self.registry = registry = PluginRegistry(
             [*bundled_folders(), *worker.plugin_path], self._prober.describe, cache=cache_folder()
         )
         self.catalog = Catalog(registry, rules=rules, providers=worker.providers, prober=self._prober)

@@ -87,6 +87,15 @@ class PluginProber:
         with self._client(manifest) as client:
             return client.describe(deadline_s=self._ask_deadline_s)
 
+    def warm(self, manifest: Manifest) -> None:
+        """Have a process of a plugin for a while, asking it nothing.
+
+        Raises:
+            WherryError: It cannot be started.
+        """
+        with self._client(manifest):
+            pass
+
     def validate(
         self, manifest: Manifest, class_name: str, config: Mapping[str, str], secrets: Mapping[str, str]
     ) -> Validation:

@@ -134,7 +134,7 @@ OWN_KEYS: tuple[ConfigKey, ...] = (
         STRING,
         "warm",
         importance=LOW,
-        documentation="Whether Spark runs where no connectors do (warm), or starts with the lead (cold).",
+        documentation="Whether Spark and plugins wait where no connectors run (warm), or start with the lead (cold).",
         validators=(OneOfValidator(("warm", "cold")),),
     ),
     _at_least("wherry.leader.session.timeout.ms", INT, "6000", 1000, "Silence after which another coordinator leads."),
