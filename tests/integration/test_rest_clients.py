@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import shutil
@@ -16,6 +17,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from kafka_connect import KafkaConnect
+from tests.support.distributed import Distributed
 from tests.support.standalone import Standalone
 from tests.support.waiting import eventually
 
@@ -25,16 +27,22 @@ from wherry.coordinator.rest import openapi
 NPM_CLIENT = "kafka-connect-client@2.3.0"
 NPM_TIMEOUT_S = 120
 STATE_TIMEOUT_S = 60.0
-EXAMPLES = 8
+EXAMPLES = 5
 SCRIPT = Path(__file__).parent / "clients" / "every_call.js"
 
 
-@pytest.fixture(scope="module")
-def worker(kafka: EmbeddedKafka) -> Iterator[Standalone]:
-    """One worker for all clients."""
-    with Standalone(bootstrap=kafka.bootstrap) as standalone:
-        assert eventually(standalone.rest.is_healthy, STATE_TIMEOUT_S)
-        yield standalone
+@pytest.fixture(scope="module", params=["standalone", "cluster"])
+def worker(request: pytest.FixtureRequest, kafka: EmbeddedKafka) -> Iterator[Standalone]:
+    """One worker for all clients: alone, or one of two of which the other leads."""
+    with contextlib.ExitStack() as running:
+        members: list[Standalone] = [Standalone(bootstrap=kafka.bootstrap)]
+        if request.param == "cluster":
+            group, standby = f"clients-{uuid.uuid4().hex[:8]}", {"wherry.standby": "cold"}
+            members = [*(Distributed(bootstrap=kafka.bootstrap, group=group, settings=standby) for _ in range(2))]
+        for member in members:
+            running.enter_context(member)
+            assert eventually(member.rest.is_healthy, STATE_TIMEOUT_S), member.log_tail()
+        yield members[-1]
 
 
 @pytest.fixture
@@ -49,8 +57,20 @@ def lines(tmp_path: Path) -> Path:
     return path
 
 
+class Watched:
+    """A client that notes what it is called for."""
+
+    def __init__(self, client: KafkaConnect) -> None:
+        self._client = client
+        self.called: set[str] = set()
+
+    def __getattr__(self, call: str) -> Any:
+        self.called.add(call)
+        return getattr(self._client, call)
+
+
 def test_every_call_of_the_python_client_works(worker: Standalone, name: str, lines: Path, topic: str) -> None:
-    client = KafkaConnect(url=worker.rest.url)
+    client = Watched(KafkaConnect(url=worker.rest.url))
     config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(lines), "topic": topic}
 
     assert client.get_cluster_info()["version"].split(".")[0] == "4"
@@ -87,6 +107,7 @@ def test_every_call_of_the_python_client_works(worker: Standalone, name: str, li
     assert name not in client.list_connectors()
     with pytest.raises(requests.HTTPError, match="404"):
         client.delete_connector(name)
+    assert client.called == {call for call in dir(KafkaConnect) if not call.startswith("_")}
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +137,8 @@ def test_every_call_of_the_npm_client_works(
     statuses = {what: answer["status"] for what, answer in found.items()}
     assert statuses == {
         **dict.fromkeys(found, 200),
-        "create": 201,
-        **dict.fromkeys(("restart", "restart all", "restart task", "stop", "delete"), 204),
+        **dict.fromkeys(("create", "create again"), 201),
+        **dict.fromkeys(("restart", "restart all", "restart task", "stop", "delete", "delete again"), 204),
         **dict.fromkeys(("pause", "resume", "reset topics"), 202),
     }
     assert found["config"]["data"]["batch.size"] == "10"
