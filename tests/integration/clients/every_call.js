@@ -77,8 +77,7 @@ async function main() {
   await until("RUNNING");
   await call("delete again", connector.delete());
   // getTopics is left out: this version of the client looks for the topics in a text it has not parsed.
-  const before = new Set(called);
-  const left = [...uncalled(client), ...uncalled(connector)].filter((key) => !before.has(key));
+  const left = [...uncalled(client), ...uncalled(connector)];
   if (left.join() !== "getTopics") throw new Error(`never called: ${left}`);
   console.log(JSON.stringify(found));
 }
