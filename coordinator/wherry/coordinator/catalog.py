@@ -27,7 +27,7 @@ from wherry.coordinator.api import (
     NotFoundError,
     PluginInfo,
 )
-from wherry.coordinator.config import connector, converters, delivery, direct, owntransforms, transforms
+from wherry.coordinator.config import connector, converters, delivery, direct, owntransforms, tasksmax, transforms
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.overrides import OverridePolicy
 from wherry.coordinator.config.providers import ProviderError, Providers, Resolved
@@ -207,6 +207,7 @@ class Catalog:
             sink_class = direct.delivery_class(description, self._check_sink(values, description, found))
             role = Role.SINK if description.role is Role.SOURCE else role
         found.update(delivery.problems(values, role, sink_class))
+        found.update(tasksmax.problems(values, role))
         if found or offered:
             infos = connector.validate(
                 full, description, version=version, rules=self._rules, found=found, recommended=offered

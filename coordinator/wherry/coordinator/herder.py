@@ -23,6 +23,7 @@ from wherry.coordinator import api, exactly_once, offsets
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import PositionKeeper, group_of
 from wherry.coordinator.config.direct import is_direct
+from wherry.coordinator.config.tasksmax import tasks_max
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.control import ControlServer
 from wherry.coordinator.details import detail
@@ -520,7 +521,7 @@ class StandardHerder:
             stored.name,
             kind,
             dict(stored.config),
-            _tasks_max(stored.config),
+            tasks_max(stored.config),
             splits,
             restart_policy(self._worker),
             kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(stored.config),
@@ -576,13 +577,6 @@ def _generation_at_rest(machine: Machine, name: str) -> int | None:
     """
     book = machine.book(name)
     return book.handout.generation if book is not None and machine.tasks_are_gone(name) else None
-
-
-def _tasks_max(config: Mapping[str, str]) -> int:
-    try:
-        return max(int(config.get("tasks.max", "1")), 1)
-    except ValueError:
-        return 1  # a check refused it before; a store may hold what was written by others
 
 
 def _own_host(worker_id: str) -> str:

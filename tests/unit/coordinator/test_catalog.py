@@ -214,3 +214,12 @@ def test_a_guarantee_beyond_the_class_under_this_configuration_is_refused(catalo
         catalog.check(config)
     prober.validation = Validation((), SinkClass.TRANSACTIONAL)
     assert catalog.check(config) == config
+
+
+def test_a_sink_with_more_tasks_than_can_be_kept_is_refused_by_validate_and_create_alike(catalog):
+    absurd = {"name": "c", "connector.class": "OrderSink", "topics": "t", "tasks.max": "2147483647"}
+    (errors,) = [each.value.errors for each in catalog.validate(absurd).configs if each.value.name == "tasks.max"]
+    assert "no more than 10000" in errors[0]
+    with pytest.raises(BadRequestError, match="no more than 10000"):
+        catalog.check(absurd)
+    assert catalog.check({**GOOD, "tasks.max": "2147483647"})["tasks.max"] == "2147483647"
