@@ -204,7 +204,7 @@ class Planner:
         if held is None:
             holder = f"plan-{spec.name}-{generation}"
             acquired = self._hosts.acquire(self._grants.sidecar(spec, generation), holder)
-            held = _Held(generation, SidecarClient(acquired.endpoint), holder, acquired)
+            held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
         with self._lock:
             self._held[spec.name] = held
         if held.share is None:

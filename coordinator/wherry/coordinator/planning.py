@@ -100,7 +100,7 @@ class SharedPlanning:
         ended: Callable[[Sequence[str]], None],
         *,
         clock: Callable[[], float] = time.monotonic,
-        connect: Callable[[str], SidecarClient] = SidecarClient,
+        connect: Callable[[str], SidecarClient] = lambda endpoint: SidecarClient(endpoint, ready=True),
     ) -> None:
         self._host = host
         self._took = took

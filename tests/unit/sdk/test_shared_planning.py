@@ -13,7 +13,7 @@ import pytest
 
 from wherry.connector.v1 import plugin_pb2, plugin_pb2_grpc
 from wherry.contract.client import SidecarClient
-from wherry.contract.errors import ConnectorBugError, FencedError, WherryError
+from wherry.contract.errors import ConnectorBugError, FencedError, TransientError, WherryError
 from wherry.contract.plan import Work as ContractWork
 from wherry.sdk import Config, Offsets, Plan, Secret, Source, Split, key
 from wherry.sdk.plugin import Context
@@ -129,6 +129,15 @@ def test_what_changes_is_told_with_the_connectors_name(client: SidecarClient) ->
     Files.contexts["two"].plan_changed("a new file")
     Files.contexts["one"].fail("no such folder")
     assert [told.get(timeout=DEADLINE_S) for _ in range(2)] == [("two", "plan_changed"), ("one", "failed")]
+
+
+def test_a_process_that_is_gone_is_not_called_again_and_again() -> None:
+    with sidecar(Files) as connected:
+        about = bound(connected, "one")
+    began = time.monotonic()
+    with pytest.raises(TransientError):
+        about.plan(deadline_s=4 * DEADLINE_S)
+    assert time.monotonic() - began < DEADLINE_S
 
 
 def test_no_record_passes_through_a_shared_process(client: SidecarClient) -> None:

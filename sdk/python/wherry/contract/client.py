@@ -7,6 +7,7 @@ Nothing is connected before the first call, so that a client may be made anywher
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ from wherry.contract.shared import connector_metadata
 from wherry.contract.stream import ApplyStream, ReadStream, WriteStream
 from wherry.contract.target import Target
 
+PROBE_TIMEOUT_S = 1.0
 _Response = TypeVar("_Response")
 
 
@@ -120,6 +122,7 @@ class SidecarClient:
         message_bytes_max: Largest gRPC message.
         credentials: For TLS.
         sleep: How to wait between attempts; tests pass their own.
+        ready: Whether the sidecar is known to listen; one that then can't be reached has ended.
         connector: What calls are about, for a process that plans for several; "" for one of its own.
     """
 
@@ -130,12 +133,14 @@ class SidecarClient:
         message_bytes_max: int = MESSAGE_BYTES_MAX,
         credentials: grpc.ChannelCredentials | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        ready: bool = False,
         connector: str = "",
     ) -> None:
         self.endpoint = endpoint
         self._metadata: list[tuple[str, Any]] = list(connector_metadata(connector))
         self._owner: SidecarClient | None = None
         self._closed = False
+        self._answered = ready
         self._message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._sleep = sleep
@@ -163,7 +168,7 @@ class SidecarClient:
     def about(self, connector: str) -> SidecarClient:
         """Returns a client on the same channel whose calls are about a connector; closing it leaves the channel."""
         client = SidecarClient(
-            self.endpoint, message_bytes_max=self._message_bytes_max, sleep=self._sleep, connector=connector
+            self.endpoint, message_bytes_max=self._message_bytes_max, sleep=self._sleep, ready=True, connector=connector
         )
         client._owner = self
         return client
@@ -448,7 +453,7 @@ class SidecarClient:
     def _call(self, method: Any, request: Any, deadline_s: float) -> Any:
         """Makes a unary call, again and again within its deadline where its errors allow it."""
         ends = time.monotonic() + deadline_s
-        for attempt in rpc.retrying(deadline_s, sleep=self._sleep):
+        for attempt in rpc.retrying(deadline_s, sleep=self._sleep, in_vain=self._is_over):
             with attempt:
                 return self._call_once(method, request, max(0.001, ends - time.monotonic()))
         raise TransientError(f"{self.endpoint}: no attempt was made.")  # not reached: the policy re-raises
@@ -462,11 +467,21 @@ class SidecarClient:
 
     def _invoke(self, method: Any, request: Any, timeout_s: float, name: str, metadata: list[tuple[str, Any]]) -> Any:
         try:
-            return method(request, timeout=timeout_s, metadata=metadata)
+            answer = method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise self._error(error, name) from error
         except ValueError as error:  # closed by another thread, under the call or before it
             raise self._closed_error() from error
+        self._answered = True
+        return answer
+
+    def _is_over(self, error: WherryError) -> bool:
+        """Whether the process that once answered is gone: the next one has another socket, so calling on is in vain."""
+        if error.reason != "UNAVAILABLE" or not self._answered:
+            return False
+        if self._owner is not None and self._owner._closed:
+            return True
+        return self.endpoint.startswith("unix:") and not _is_served(self.endpoint)
 
     def _closed_error(self) -> TransientError:
         return TransientError(f"The line to the sidecar at {self.endpoint} was closed.", reason="UNAVAILABLE")
@@ -480,3 +495,14 @@ class SidecarClient:
 
     def _error(self, error: grpc.RpcError, name: str) -> WherryError:
         return rpc.from_rpc_error(error, f"{name} of the sidecar at {self.endpoint}")
+
+
+def _is_served(endpoint: str) -> bool:
+    """Tells whether anybody listens at a Unix socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_TIMEOUT_S)
+        try:
+            probe.connect(endpoint.removeprefix("unix:").removeprefix("//"))
+        except OSError:
+            return False
+    return True

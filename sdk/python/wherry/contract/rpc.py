@@ -176,6 +176,7 @@ def retrying(
     *,
     sleep: Callable[[float], Any] = time.sleep,
     attempts_max: int = RETRY_ATTEMPTS_MAX,
+    in_vain: Callable[[WherryError], bool] = lambda error: False,
 ) -> tenacity.Retrying:
     """Makes the policy for calls that may be repeated; use it as tenacity tells, with `for` and `with`.
 
@@ -186,6 +187,7 @@ def retrying(
         deadline_s: Time for all attempts together.
         sleep: How to wait; tests pass their own.
         attempts_max: Most attempts.
+        in_vain: Tells of an error that would be tried again that this can't help; it is raised at once.
     """
     import tenacity  # here, because servers never retry and shouldn't load it
 
@@ -199,7 +201,7 @@ def retrying(
 
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(
-            lambda error: isinstance(error, WherryError) and error.error_class in _RETRIED
+            lambda error: isinstance(error, WherryError) and error.error_class in _RETRIED and not in_vain(error)
         ),
         wait=wait,
         stop=tenacity.stop_any(tenacity.stop_before_delay(deadline_s), tenacity.stop_after_attempt(attempts_max)),
