@@ -60,6 +60,7 @@ HEALTH_TIMEOUT_S: Final = 1.0
 ASK_TIMEOUT_S: Final = 5.0
 OFFSETS_TIMEOUT_S: Final = 60.0
 LANES_CLOSE_S: Final = 1.0
+OVERLAPS_LOGGED_MAX: Final = 3
 _KINDS: Final = {Role.SOURCE: ev.Kind.SOURCE, Role.SINK: ev.Kind.SINK}
 
 T = TypeVar("T")
@@ -239,10 +240,16 @@ class StandardHerder:
         self._stores.configs.put_connector(name, checked, initial_state if old is None else None)
         stored = self._stored(name, f"Connector {name} not found")
         self._post_put(stored)
-        others = self._stores.configs.snapshot().connectors.values()
-        for overlap in overlaps(sinks_of(others, self._registry), name):
-            log.warning("%s", overlap.message)
+        self._warn_of_overlaps(name)
         return old is None, self._info(stored)
+
+    def _warn_of_overlaps(self, name: str) -> None:
+        found = overlaps(sinks_of(self._stores.configs.snapshot().connectors.values(), self._registry), name)
+        for overlap in found[:OVERLAPS_LOGGED_MAX]:
+            log.warning("%s", overlap.message)
+        if len(found) > OVERLAPS_LOGGED_MAX:
+            more = len(found) - OVERLAPS_LOGGED_MAX
+            log.warning("%s gets in the way of %d more; GET /wherry/v1/overlaps lists them.", name, more)
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> api.ConnectorInfo:
         """Change single keys; None removes a key."""

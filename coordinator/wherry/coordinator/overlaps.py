@@ -54,32 +54,44 @@ def overlaps(sinks: Iterable[Sink], about: str | None = None) -> list[Overlap]:
     else:
         one = next((sink for sink in known if sink.name == about), None)
         pairs = ((one, other) for other in known if other is not one) if one is not None else ()
-    found = (overlap for one, other in pairs if (overlap := _overlap(one, other)) is not None)
+    places: dict[str, frozenset[tuple[str, str]]] = {}
+    found = (
+        overlap
+        for one, other in pairs
+        if (overlap := _overlap(one, other, places.get(one.name) or places.setdefault(one.name, _place(one))))
+    )
     return list(islice(found, PAIRS_MAX))
 
 
 def sinks_of(connectors: Iterable[StoredConnector], registry: PluginRegistry) -> Iterator[Sink]:
     """The sinks among connectors that are not stopped."""
+    keys_of: dict[str, frozenset[str]] = {}
     for stored in connectors:
         plugin = registry.find(stored.config.get("connector.class", ""))
         if plugin is None or plugin.role is not Role.SINK or stored.target_state is TargetState.STOPPED:
             continue
-        try:
-            keys = registry.description(plugin).config.keys
-        except WherryError:
-            continue  # it cannot be asked; its connector says so itself
-        yield Sink(stored.name, plugin.manifest.name, stored.config, frozenset(key.name for key in keys))
+        keys = keys_of.get(plugin.class_name)
+        if keys is None:
+            try:
+                keys = frozenset(key.name for key in registry.description(plugin).config.keys)
+            except WherryError:
+                continue  # it cannot be asked; its connector says so itself
+            keys_of[plugin.class_name] = keys
+        yield Sink(stored.name, plugin.manifest.name, stored.config, keys)
 
 
-def _overlap(one: Sink, other: Sink) -> Overlap | None:
+def _overlap(one: Sink, other: Sink, place: frozenset[tuple[str, str]]) -> Overlap | None:
+    """How two sinks get in one another's way, if they do; `place` is where the one writes."""
     names = (one.name, other.name)
     group = group_of(one.name, one.config)
     if group == group_of(other.name, other.config):
         text = f"{one.name} and {other.name} both commit to the consumer group {group}: each overwrites the other's"
         return Overlap(names, f"{text} offsets. Give each a group of its own.")
-    topics = _common(one.config, other.config) if one.plugin == other.plugin else []
-    place = _place(one) if topics else frozenset()
-    return Overlap(names, _told(one.name, other.name, topics, place)) if place and place == _place(other) else None
+    # The cheapest question first: it is asked of every other sink whenever one is written.
+    if one.plugin != other.plugin or any(other.config.get(key, "").strip() != value for key, value in place):
+        return None
+    topics = _common(one.config, other.config) if place and place == _place(other) else []
+    return Overlap(names, _told(one.name, other.name, topics, place)) if topics else None
 
 
 def _told(one: str, other: str, topics: list[str], place: Iterable[tuple[str, str]]) -> str:

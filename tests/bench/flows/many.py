@@ -7,6 +7,7 @@ nothing moves. Kafka Connect keeps threads and consumers for each; Wherry parks 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from tests.bench import load
 from tests.bench.figures import OTHER_CPU, Figure
@@ -52,7 +53,8 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
         time.sleep(WARM_SECONDS)
         empty_mb = system.tree.pss_mb()
         with Sampler(site.trees(system)) as sampler:
-            began, created_ms = time.time(), [_create(system, topic, number) for number in range(records)]
+            began = time.time()
+            created_ms = [_create(system, topic, site.directory / f"{label}-{number}") for number in range(records)]
             _await_running(system, records)
             running_at = time.time()
             time.sleep(PARK_MS / 1000 + REST_SECONDS)
@@ -83,16 +85,16 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     )
 
 
-def _create(system: System, topic: str, number: int) -> float:
+def _create(system: System, topic: str, path: Path) -> float:
     """Milliseconds that the creation took."""
     began = time.monotonic()
     system.rest.create(
-        f"many-{number}",
+        f"many-{path.name}",
         {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
             "tasks.max": "1",
             "topics": topic,
-            "file": "/dev/null",
+            "file": str(path),
         },
     )
     return 1000 * (time.monotonic() - began)

@@ -30,11 +30,15 @@ class MemoryConfigStore:
         self._version = 0
         self._connectors: dict[str, StoredConnector] = {}
         self._task_counts: dict[str, int] = {}
+        self._snapshot: ConfigSnapshot | None = None
 
     def snapshot(self) -> ConfigSnapshot:
         """Everything, as of now."""
         with self._lock:
-            return ConfigSnapshot(self._version, dict(self._connectors))
+            # Asked far more often than anything is written; whoever has one may go on reading it.
+            if self._snapshot is None or self._snapshot.version != self._version:
+                self._snapshot = ConfigSnapshot(self._version, dict(self._connectors))
+            return self._snapshot
 
     def put_connector(self, name: str, config: Mapping[str, str], target_state: TargetState | None = None) -> None:
         """Write a configuration; None leaves the target state."""
