@@ -68,7 +68,7 @@ def envelope(index: int) -> bytes:
 
 def irregular(index: int) -> bytes:
     """The same record, but for a member that is there in every third only and one that nests: no columns fit them."""
-    more = f',"coupon":"C{index % 9973}"' if index % 3 == 0 else ""
+    more = f',"gift":"G{index % 9973}"' if index % 3 == 0 else ""
     return record(index)[:-1] + f',"parcel":{{"weight":{index % 900},"unit":"g"}}{more}}}'.encode()
 
 

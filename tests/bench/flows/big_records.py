@@ -1,4 +1,4 @@
-"""Records of 64 MiB, the largest that a row may be, to nowhere: what memory a task needs for them.
+"""Records of 64 MiB with what is around them, the largest that a row may be, to nowhere: what memory a task needs.
 
 They go through as bytes (ByteArrayConverter), one task, one partition. Told is the most that a task's processes held at
 one time: Wherry's lease worker and its sidecar, Kafka Connect's JVM, whose heap is 2 GB.
@@ -17,9 +17,10 @@ from tests.bench.processes import BenchError
 from tests.bench.site import Site
 from tests.bench.systems import Connector
 
-RECORD_BYTES = 64 * 1024 * 1024
-ROOM_BYTES = RECORD_BYTES + 1024 * 1024
-"""A record with what is around it."""
+ROW_BYTES = 64 * 1024 * 1024
+RECORD_BYTES = ROW_BYTES - 1024
+ROOM_BYTES = ROW_BYTES + 1024 * 1024
+"""A record with what is around it in Kafka."""
 
 PSS_SECONDS = 0.25
 """Memory is looked at more often than elsewhere: a record comes and goes in less than the usual time."""

@@ -91,7 +91,7 @@ class Transforms:
             # What else was made of a failed record goes with it.
             parts = [_without(part, list(failures)) for part in parts]
             parts = [part for part in parts if len(part)]
-        kept = len(np.unique(np.concatenate([part.index for part in parts]))) if parts else 0
+        kept = _distinct([part.index for part in parts])
         written = [(part.index, batch_of(part)) for part in parts]
         return Stepped(_pieces(written, batch, raw), told, filtered=batch.num_rows - kept - len(told))
 
@@ -142,6 +142,15 @@ class Transforms:
 def _without(rows: Rows, failed: Sequence[int]) -> Rows:
     gone = np.isin(rows.index, np.asarray(failed, np.int64))
     return rows.take(np.flatnonzero(~gone)) if gone.any() else rows
+
+
+def _distinct(indices: list[Positions]) -> int:
+    """Counts the rows that something has become of."""
+    if len(indices) == 1 and len(indices[0]):
+        steps = np.diff(indices[0])
+        if (steps >= 0).all():
+            return 1 + int(np.count_nonzero(steps))
+    return len(np.unique(np.concatenate(indices))) if indices else 0
 
 
 def _odd_rows(link: Link, rows: Rows, start: int) -> dict[int, DataError]:
