@@ -43,6 +43,8 @@ FROZEN_S = (2.0, 14.0)
 START_S = 120.0
 STALL_S = 150.0
 POLL_S = 0.2
+SUPPORT = "exactly.once.source.support"
+ROLLED = ("disabled", "preparing", "enabled")
 FAULTS = ("worker", "worker", "sidecar", "sidecar", "host", "coordinator", "broker", "freeze")
 
 
@@ -169,7 +171,8 @@ class Chaos:
             listed = rest.get("/wherry/v1/sidecars")["sidecars"]
             return [int(each["pid"]) for each in listed if each["connector"] == connector]
         leases = rest.get("/wherry/v1/leases")["leases"]
-        return [int(each["worker"].rpartition(":")[2]) for each in leases if each["connector"] == connector]
+        found = [each["worker"].rpartition(":")[2] for each in leases if each["connector"] == connector]
+        return [int(pid) for pid in found if pid]  # a lease that is only just handed out has no worker yet
 
     def _worker(self) -> str:
         flow = self.dice.choice(self.flows)
@@ -279,8 +282,10 @@ def run(options: argparse.Namespace) -> list[str]:
         for flow in flows:
             stack.callback(flow.close)
         settings = {
-            "exactly.once.source.support": "enabled", "offset.flush.interval.ms": "500", "plugin.path": str(PLUGIN),
-        }  # fmt: skip
+            SUPPORT: ROLLED[0] if options.rolling else ROLLED[-1],
+            "offset.flush.interval.ms": "500",
+            "plugin.path": str(PLUGIN),
+        }
         group = f"chaos-{uuid.uuid4().hex[:6]}"
         members = [
             Distributed(bootstrap=broker.bootstrap, group=group, settings=settings) for _ in range(options.coordinators)
@@ -299,7 +304,10 @@ def run(options: argparse.Namespace) -> list[str]:
         stack.callback(ending.set)
         feeding = threading.Thread(target=_feed, args=(flows, each, ending), daemon=True)
         feeding.start()
-        _hurt_for(chaos, options.minutes * 60)
+        if options.rolling:
+            _roll(chaos, options.minutes * 60)
+        else:
+            _hurt_for(chaos, options.minutes * 60)
         feeding.join(STALL_S)
         chaos.wait({flow.name: each // flow.partitions * flow.partitions for flow in flows})
         print(f"seed {options.seed}, {each} records a flow, faults: {dict(chaos.done)}", flush=True)
@@ -313,6 +321,20 @@ def _hurt_for(chaos: Chaos, seconds: float) -> None:
         told = chaos.hurt()
         delivered = " ".join(str(flow.delivered()) for flow in chaos.flows)
         print(f"{passed:5.0f} s: {told}; {delivered}", flush=True)
+
+
+def _roll(chaos: Chaos, seconds: float) -> None:
+    """Brings exactly-once support up, member by member, as operators do; whatever stops does so cleanly."""
+    pause_s = seconds / (len(ROLLED) * len(chaos.members))
+    for support in ROLLED[1:]:
+        for member in chaos.members:
+            time.sleep(pause_s)
+            member.stop()
+            member.change({SUPPORT: support})
+            member.start()
+            chaos.done[support] += 1
+            delivered = " ".join(str(flow.delivered()) for flow in chaos.flows)
+            print(f"coordinator {chaos.members.index(member)} is {support}; {delivered}", flush=True)
 
 
 def _close(member: Distributed, keep: str | None) -> None:
@@ -334,6 +356,7 @@ def main(arguments: Any = None) -> int:
         "--faults", default=",".join(FAULTS), help="kinds of faults; one named twice comes twice as often"
     )
     parser.add_argument("--flows", default="poll,interval,connector,file,postgres,staged")
+    parser.add_argument("--rolling", action="store_true", help="no faults: support goes from disabled to enabled")
     parser.add_argument("--keep", help="folder for the logs")
     wrong = run(parser.parse_args(arguments))
     print("\n".join(wrong) or "everything is as promised")

@@ -141,6 +141,10 @@ class Standalone:
         assert process.poll() is None, f"it ended with {process.returncode} at once:\n{self.log_tail()}"
         return self
 
+    def change(self, settings: Mapping[str, str]) -> None:
+        """Overrule worker settings from the next start on."""
+        self._settings |= settings
+
     def stop(self) -> tuple[int, float]:
         """Send SIGTERM and wait; return the exit code and the seconds it took."""
         assert self._process is not None

@@ -75,24 +75,6 @@ def _is_longer_float(difference: Difference) -> bool:
     return True
 
 
-def _is_null_of_a_column(difference: Difference) -> bool:
-    return (
-        difference.part == "dead"
-        and b"in absence of schema" in _message(difference.connect)
-        and _message(difference.wherry).endswith(b"found: null")
-    )
-
-
-def _is_struct_of_a_column(difference: Difference) -> bool:
-    one, other = difference.connect, difference.wherry
-    return (
-        bool(difference.case.records)
-        and difference.case.records[difference.place].value is None
-        and _texts(one, other)
-        and one.replace(b", ", b",") == other.replace(b"Struct", b"", 1)
-    )
-
-
 def _is_other_masked_field(difference: Difference) -> bool:
     one, other = (_message(record) for record in (difference.connect, difference.wherry))
     return _MASKED.fullmatch(one) is not None and _MASKED.fullmatch(other) is not None
@@ -117,14 +99,6 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "Java 17 prints some numbers of single precision with a digit more than is needed; we print as Java 19 does.",
         _is_longer_float,
-    ),
-    Accepted(
-        "A null stands in a column, which has a schema; the text of the error tells the schema's kind.",
-        _is_null_of_a_column,
-    ),
-    Accepted(
-        "A null stands in a column, which has a schema; what a transform puts around it is a struct, not a map.",
-        _is_struct_of_a_column,
     ),
     Accepted(
         "Which of several fields that can't be masked is told first follows a hash set in Java.",

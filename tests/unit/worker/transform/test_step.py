@@ -213,3 +213,46 @@ def test_texts_with_half_a_pair_of_surrogates_and_long_numbers_come_out_as_json(
     chain = step(transforms="a", transforms__a__type=f"{P}HoistField$Value", transforms__a__field="f")
     ((after, _),) = chain.apply(raw, raw).pieces
     assert after.value.storage.to_pylist() == ['{"f":{"\\uD800":"\\uDC00","n":1,"x":"Infinity","y":0.0}}']
+
+
+def structs(*values: int | None) -> Batch:
+    """Structs of one required number; None is a tombstone, for the schema allows no null."""
+    kind = pa.struct([pa.field("a", pa.int32(), nullable=False)])
+    rows = pa.array([None if value is None else {"a": value} for value in values], kind)
+    schema = pa.schema([pa.field("value", kind, nullable=False)])
+    return Batch(pa.RecordBatch.from_arrays([rows], schema=schema), Constants("t", 0, 10), (Mark(len(rows), at(1)),))
+
+
+def test_a_tombstone_beside_structs_passes_where_a_struct_lacks_the_field() -> None:
+    chain = step(transforms="a", transforms__a__type=f"{P}ExtractField$Value", transforms__a__field="nope")
+    raw = structs(1, None, 2)
+    stepped = chain.apply(raw, raw)
+    assert [(failure.row, str(failure.error)) for failure in stepped.failures] == [
+        (0, "Unknown field: nope"), (2, "Unknown field: nope"),
+    ]  # fmt: skip
+    ((after, _),) = stepped.pieces
+    assert after.num_rows == after.value.null_count == 1
+
+
+def test_a_tombstone_beside_structs_is_told_to_have_no_schema() -> None:
+    chain = step(transforms="a", transforms__a__type=f"{P}MaskField$Value", transforms__a__fields="a")
+    raw = structs(1, None)
+    (failure,) = chain.apply(raw, raw).failures
+    assert str(failure.error) == "Only Map objects supported in absence of schema for [mask fields], found: null"
+
+
+def test_tombstones_that_pass_stay_in_one_batch_with_the_structs() -> None:
+    chain = step(transforms="a", transforms__a__type=f"{P}Cast$Value", transforms__a__spec="a:string")
+    raw = structs(None, 1, None, 2)
+    ((after, origin),) = chain.apply(raw, raw).pieces
+    assert after.value.to_pylist() == [None, {"a": "1"}, None, {"a": "2"}]
+    assert origin is raw
+    assert marks(after) == [(4, at(1))]
+
+
+def test_what_becomes_of_a_tombstone_in_a_map_of_its_own_stands_in_a_batch_of_its_own() -> None:
+    chain = step(transforms="a", transforms__a__type=f"{P}HoistField$Value", transforms__a__field="f")
+    raw = structs(1, None)
+    pieces = [piece for piece, _ in chain.apply(raw, raw).pieces]
+    assert [piece.num_rows for piece in pieces] == [1, 1]
+    assert pieces[1].value.storage.to_pylist() == ['{"f":null}']

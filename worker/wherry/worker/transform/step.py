@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from wherry.contract.batch import TOPIC, Batch, Mark, concat, mark_only
+from wherry.contract.batch import JSON_TYPE, TOPIC, Batch, Mark, concat, mark_only
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConnectorBugError, WherryError
 from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
@@ -27,7 +27,7 @@ from wherry.worker.transform.base import Runs
 from wherry.worker.transform.dedupe import Stateful
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
-from wherry.worker.transform.rows import Positions, Rows, batch_of, rows_of
+from wherry.worker.transform.rows import Loose, Positions, Rows, Side, Typed, batch_of, rows_of
 
 logger: Final = logging.getLogger("wherry.worker.transform")
 # Rows that fail are cut out and the others tried again, so often at most: a transform tells all it finds at once.
@@ -81,7 +81,7 @@ class Transforms:
 
     def _through(self, links: Sequence[Link], batch: Batch, raw: Batch) -> Stepped:
         failures: dict[int, StageFailure] = {}
-        parts = [rows_of(batch)]
+        parts = _by_nulls(rows_of(batch))
         for link in links:
             parts = [
                 after for part in parts if len(part) for after in self._apply(link, part, raw, failures) if len(after)
@@ -92,7 +92,7 @@ class Transforms:
             parts = [_without(part, list(failures)) for part in parts]
             parts = [part for part in parts if len(part)]
         kept = _distinct([part.index for part in parts])
-        written = [(part.index, batch_of(part)) for part in parts]
+        written = [*zip((part.index for part in parts), _alike([*map(batch_of, parts)]), strict=True)]
         return Stepped(_pieces(written, batch, raw), told, filtered=batch.num_rows - kept - len(told))
 
     def _apply(self, link: Link, rows: Rows, raw: Batch, failures: dict[int, StageFailure]) -> list[Rows]:
@@ -137,6 +137,57 @@ class Transforms:
         kept = np.ones(len(rows), np.bool_)
         kept[list(failed.failures)] = False
         return rows.take(np.flatnonzero(kept))
+
+
+def _by_nulls(rows: Rows) -> list[Rows]:
+    """Parts rows whose key or value is null where its schema allows none: in Kafka Connect those have no schema.
+
+    They stand in a column beside others, which has one; to transforms they are what they are there.
+    """
+    bare = [_bare_nulls(rows.side(is_key)) for is_key in (True, False)]
+    if not any(map(len, bare)):
+        return [rows]
+    kinds = np.zeros(len(rows), np.int8)
+    for bit, places in enumerate(bare):
+        kinds[places] |= 1 << bit
+    parts = []
+    for kind in np.unique(kinds).tolist():
+        part = rows.take(np.flatnonzero(kinds == kind))
+        for bit, is_key in enumerate((True, False)):
+            if kind >> bit & 1:
+                part = part.with_side(is_key, Loose.nulls(len(part)))
+        parts.append(part)
+    return parts
+
+
+def _bare_nulls(side: Side) -> Positions:
+    if not isinstance(side, Typed) or side.field.nullable or not side.column.null_count:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(side.is_null())
+
+
+def _alike(batches: list[Batch]) -> list[Batch]:
+    """Lets sides that are all null and have no schema join those that have one, where all those have the same."""
+    if len(batches) == 1:
+        return batches
+    for name in ("key", "value"):
+        known = [batch.records.schema.field(name) for batch in batches if not _is_bare(batch, name)]
+        if known and all(field.equals(known[0], check_metadata=True) for field in known[1:]):
+            batches = [_with_nulls(batch, known[0]) if _is_bare(batch, name) else batch for batch in batches]
+    return batches
+
+
+def _is_bare(batch: Batch, name: str) -> bool:
+    column = batch.stored(name)
+    return column is None or (column.type in (JSON_TYPE, pa.null()) and column.null_count == len(column))
+
+
+def _with_nulls(batch: Batch, field: pa.Field) -> Batch:
+    records = batch.records
+    place = records.schema.get_field_index(field.name)
+    nulls = pa.nulls(records.num_rows, field.type)
+    changed = records.append_column(field, nulls) if place < 0 else records.set_column(place, field, nulls)
+    return dataclasses.replace(batch, records=changed)
 
 
 def _without(rows: Rows, failed: Sequence[int]) -> Rows:
