@@ -8,6 +8,7 @@ from tests.bench.flows import (
     create,
     discard,
     exactly_once,
+    executor_kill,
     file_kafka,
     gap,
     kafka_kafka,
@@ -46,6 +47,7 @@ FLOWS: dict[str, Flow] = {
         create.FLOW,
         gap.FLOW,
         leader_kill.FLOW,
+        executor_kill.FLOW,
     )
 }
 GROUPS: dict[str, tuple[str, ...]] = {

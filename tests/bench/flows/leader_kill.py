@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Final, Self
 
 from tests.bench import limits, load
@@ -25,10 +23,9 @@ from tests.bench.rest import Rest as BenchRest
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings, wherry_role
 from tests.support.distributed import Distributed
+from tests.support.pairs import POLL_SECONDS, Pair, Traffic, lost_and_repeated, moving_again
 from tests.support.rest import NoAnswerError
 
-WRITE_SECONDS: Final = 0.05
-POLL_SECONDS: Final = 0.01
 ASK_SECONDS: Final = 0.05
 BEFORE_SECONDS: Final = 3.0
 """How long everything runs before the kill, and again after the last pair moves."""
@@ -48,60 +45,6 @@ FIGURES = (
     Figure("slowest_read_ms", "slowest read on the standby", "ms", 0),
     OTHER_CPU,
 )
-
-
-class _Pair:
-    """A file that goes through a topic into another file."""
-
-    def __init__(self, directory: Path, label: str, number: int) -> None:
-        self.number = number
-        self.sent = 0
-        self.topic = f"leader-kill-{label}-{number}"
-        self._in, self._out = directory / f"{label}-{number}.in", directory / f"{label}-{number}.out"
-        source = {"connector.class": "FileStreamSource", "file": str(self._in), "topic": self.topic}
-        sink = {"connector.class": "FileStreamSink", "file": str(self._out), "topics": self.topic}
-        self.connectors = {f"in-{number}": source, f"out-{number}": sink}
-
-    def write(self) -> None:
-        with self._in.open("a") as file:
-            file.write(f"{self.sent}\n")
-        self.sent += 1
-
-    def received(self) -> list[int]:
-        if not self._out.exists():
-            return []
-        return [int(line) for line in self._out.read_text().split("\n")[:-1]]
-
-    def last(self) -> int:
-        """The number of the last line that came out; -1 for none."""
-        if not self._out.exists():
-            return -1
-        with self._out.open("rb") as file:
-            file.seek(max(self._out.stat().st_size - 64, 0))
-            lines = file.read().split(b"\n")[:-1]
-        return int(lines[-1]) if lines else -1
-
-
-class _Traffic:
-    """Writes a line to every file, again and again."""
-
-    def __init__(self, pairs: Sequence[_Pair]) -> None:
-        self._pairs = pairs
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(WRITE_SECONDS):
-            for pair in self._pairs:
-                pair.write()
 
 
 class _Asker:
@@ -140,7 +83,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     """Kills one leader; `records` is the number of pairs."""
     if name != WHERRY:
         raise BenchError("Kafka Connect holds the work of a lost worker back for minutes; only Wherry is measured.")
-    pairs = [_Pair(site.directory, label, number) for number in range(records)]
+    pairs = [Pair(site.directory, "leader-kill", label, number) for number in range(records)]
     for pair in pairs:
         load.create_topic(site.bootstrap, pair.topic, 1)
     settings = {"offset.flush.interval.ms": "1000"}
@@ -166,29 +109,22 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             member.close()
 
 
-def _kill(pairs: Sequence[_Pair], leader: Distributed, standby: Distributed) -> Outcome:
+def _kill(pairs: Sequence[Pair], leader: Distributed, standby: Distributed) -> Outcome:
     system = ProcessTree(standby.pid, wherry_role)
     with _Asker(standby) as asker, Sampler({"system": system}) as sampler:
-        with _Traffic(pairs):
+        with Traffic(pairs):
             time.sleep(BEFORE_SECONDS)
             leader.kill()
-            killed_at, killed_s = time.time(), time.monotonic()
-            marks = {pair.number: pair.sent + 1 for pair in pairs}
-            moved: dict[int, float] = {}
-
-            def all_move() -> bool:
-                for pair in pairs:
-                    if pair.number not in moved and pair.last() >= marks[pair.number]:
-                        moved[pair.number] = time.monotonic() - killed_s
-                return len(moved) == len(pairs)
-
-            _until(all_move, MOVING_SECONDS_MAX, "every task moves again", standby)
+            killed_at = time.time()
+            moved = moving_again(
+                pairs, lambda true: _until(true, MOVING_SECONDS_MAX, "every task moves again", standby)
+            )
             moving_at = time.time()
             time.sleep(BEFORE_SECONDS)
         _until(
             lambda: all(pair.last() == pair.sent - 1 for pair in pairs), limits.STALL_SECONDS, "all has come", standby
         )
-    counts = [Counter(pair.received()) for pair in pairs]
+    lost, repeated = lost_and_repeated(pairs)
     given, claimed = (_logged(standby, word) - killed_at for word in ("Given", "Claimed"))
     moving = max(moved.values())
     return Outcome(
@@ -198,8 +134,8 @@ def _kill(pairs: Sequence[_Pair], leader: Distributed, standby: Distributed) -> 
             "noticed_seconds": given,
             "claimed_seconds": claimed - given,
             "started_seconds": moving - claimed,
-            "lost_lines": sum(pair.sent - len(found) for pair, found in zip(pairs, counts, strict=True)),
-            "repeated_lines": sum(found.total() - len(found) for found in counts),
+            "lost_lines": lost,
+            "repeated_lines": repeated,
             "failed_reads": len(asker.failures),
             "slowest_read_ms": asker.slowest_s * 1000,
             "other_cpu_percent": sampler.other_cpu_percent(killed_at, moving_at),

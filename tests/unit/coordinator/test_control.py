@@ -232,3 +232,25 @@ def _wait(true: Callable[[], bool]) -> None:
             return
         threading.Event().wait(0.01)
     raise AssertionError("not so within 5 s")
+
+
+def test_workers_elsewhere_are_told_a_name_and_served_at_the_address_that_was_asked_for(tmp_path: Path) -> None:
+    server = ControlServer(
+        lambda event: None, lambda name, parts: [], Figures(lambda *_: None), tmp_path,
+        tcp_host="coordinator.example", tcp_bind="127.0.0.1",
+    )  # fmt: skip
+    server.start()
+    try:
+        host, _, port = server.endpoints[1].rpartition(":")
+        assert host == "coordinator.example"
+        grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{port}")).result(5)
+    finally:
+        server.stop(0)
+
+
+def test_an_address_that_is_not_ours_is_refused_with_what_to_set(tmp_path: Path) -> None:
+    server = ControlServer(
+        lambda event: None, lambda name, parts: [], Figures(lambda *_: None), tmp_path, tcp_host="192.0.2.1"
+    )
+    with pytest.raises(ConfigError, match=r"wherry\.spark\.driver\.host"):
+        server.start()

@@ -16,6 +16,8 @@ from wherry.coordinator.cli.signals import StopRequested
 
 KAFKA_PORT = 9092
 CONNECT_PORT = 8083
+SPARK_PORT = 7077
+SPARK_UI_PORT = 8080
 
 
 class _Server(Protocol):
@@ -31,6 +33,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Run real servers on this machine.", no_args_is_help=True)
     group.command("kafka")(kafka)
     group.command("connect")(connect)
+    group.command("spark")(spark)
     group.command("jars")(jars)
     app.add_typer(group, name="dev")
 
@@ -109,6 +112,39 @@ def connect(
     ready = {"rest": server.rest_url, "pid": server.pid, "log": str(server.log_path)}
     _run_in_foreground(
         server, "Kafka Connect", ready, f"Kafka Connect {KAFKA_VERSION} is ready at {server.rest_url} ({server.mode})."
+    )
+
+
+def spark(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Master.")] = SPARK_PORT,
+    ui_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Master's pages.")] = SPARK_UI_PORT,
+    workers: Annotated[int, typer.Option(min=1, max=32, help="How many Workers.")] = 2,
+    slots: Annotated[int, typer.Option(min=1, max=1024, help="Leases that each Worker runs side by side.")] = 32,
+    memory: Annotated[str, typer.Option(help="What each Worker offers to executors, as 2g.")] = "2g",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder to keep logs and state in; without it they go at the end.")
+    ] = None,
+    output: OutputOption = OutputFormat.TEXT,
+) -> None:
+    """Run a Spark standalone cluster.
+
+    It runs until Ctrl-C or SIGTERM, a Master and Workers from the installed PySpark.
+    """
+    from wherry.coordinator.dev.spark import SparkCluster
+
+    with progress("Starting Spark"):
+        cluster = SparkCluster(workers=workers, slots=slots, memory=memory, port=port, ui_port=ui_port, data_dir=data)
+        with _closed_on_failure(cluster):
+            cluster.start()
+    ready = {
+        "master": cluster.url,
+        "pid": cluster.master_pid,
+        "workers": [cluster.worker_pid(number) for number in range(workers)],
+        "data": str(cluster.data_dir),
+        "log": str(cluster.log_path),
+    }
+    _run_in_foreground(
+        cluster, "Spark", ready, f"Spark is ready: wherry.spark.master={cluster.url} ({workers} Workers of {slots} slots)."
     )
 
 

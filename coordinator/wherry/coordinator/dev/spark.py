@@ -23,7 +23,6 @@ STATUS_TIMEOUT_S: Final = 2.0
 STATUS_BYTES_MAX: Final = 4 * 1024 * 1024
 STOP_GRACE_S: Final = 5.0
 WORKERS_DEFAULT: Final = 2
-WORKERS_MAX: Final = 32
 SLOTS_DEFAULT: Final = 32
 """Cores a Worker offers. A lease takes one, and mostly waits: far more are offered than the machine has."""
 EXECUTOR_CLASS: Final = "CoarseGrainedExecutorBackend"
@@ -131,8 +130,6 @@ class SparkCluster:
         """Process id of the Master. Only after `start`."""
         assert self._master is not None, "the cluster was not started"
         return self._master.pid
-
-    pid = master_pid
 
     def worker_pid(self, number: int) -> int:
         """Process id of a Worker. Only after it was started."""
