@@ -1,8 +1,8 @@
 """How many leases start side by side: a hundred that start at once starve each other, and all are late.
 
 Decides only whether one more may start, and who is next. A start holds its place until the lease has its sidecar and
-reader, has ended, or has taken so long that whatever it waits for is no work of this machine's: one that hangs delays
-nobody for longer than that. One that starts alone never waits.
+reader, has ended, or has taken so long that what it waits for is hardly this machine's work: one that hangs, as on a
+database that is away, delays nobody for longer than that. One that starts alone never waits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 STARTS_MAX_DEFAULT: Final = 64
-PLACE_HELD_MS_MAX: Final = 5_000
+PLACE_HELD_MS_MAX: Final = 2_000
 
 
 @dataclass(slots=True)

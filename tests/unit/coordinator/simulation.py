@@ -20,11 +20,17 @@ from wherry.contract.position import Position
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
 from wherry.coordinator.api import State
-from wherry.coordinator.lease import LeaseTimes
+from wherry.coordinator.lease import LeasePhase, LeaseTimes
 from wherry.coordinator.machine import Machine
+from wherry.coordinator.spread import MOVES_AT_ONCE_MAX, SpreadTimes
+from wherry.coordinator.starts import PLACE_HELD_MS_MAX
+from wherry.coordinator.task import TaskState
 
 TIMES = LeaseTimes(launch_ms=20_000, silence_ms=10_000, drain_ms=4_000, drain_grace_ms=500)
 STEPS_MAX = 200_000
+SPREAD = SpreadTimes(window_ms=8_000, rest_ms=20_000)
+STARTS_MAX = 2
+SLOTS = 32
 SPLIT_LENGTHS = {f"s{n}": 1 if n % 2 else 25 for n in range(16)}
 """Steps of each split: quick ones are done while a plan that still lists them is under way."""
 
@@ -43,16 +49,23 @@ class Worker:
     heard_ms: int = 0
     draining: bool = False
     waiting: bool = False
+    executor: str = ""
 
 
 class World:
     """Runs a machine against everything that can go wrong."""
 
-    def __init__(self, seed: int, *, faults: float = 0.15) -> None:
+    def __init__(self, seed: int, *, faults: float = 0.15, idles: float = 0.05) -> None:
         self.random = random.Random(seed)
         self.faults = faults
+        self.idles = idles
         self.now_ms = 0
-        self.machine = Machine(generation=1_000, times=TIMES, jitter=self.random.random)
+        self.machine = Machine(
+            generation=1_000, times=TIMES, jitter=self.random.random, starts_max=STARTS_MAX, spread=SPREAD
+        )
+        self.executors = ["0", "1"]
+        self.executors_ever = 2
+        self.drains = 0
         self.committed: dict[tuple[str, str], int] = {}
         self.workers: dict[tuple[str, int], Worker] = {}
         self.granted: dict[tuple[str, int], tuple[str, int]] = {}
@@ -67,6 +80,7 @@ class World:
         self._numbers = itertools.count()
         self._requests = itertools.count(1)
         self.at(0, ev.EngineUp())
+        self.at(0, self._executors_seen())
 
     # ---- time and network --------------------------------------------------------------------------------------
 
@@ -80,6 +94,29 @@ class World:
                 return
             self.at(self.random.randrange(1, 3_000), event)
         self.at(self.random.randrange(1, 50), event)
+
+    def lose_executor(self) -> None:
+        """One of several dies, and everything on it; another one comes after a while."""
+        if len(self.executors) < 2:
+            return
+        lost = self.executors.pop(self.random.randrange(len(self.executors)))
+        self.at(self.random.randrange(1, 2_000), self._executors_seen())
+        for worker in [worker for worker in self.workers.values() if worker.alive and worker.executor == lost]:
+            self._crash(worker)
+
+    def gain_executor(self) -> None:
+        """One more is there."""
+        self.executors.append(str(self.executors_ever))
+        self.executors_ever += 1
+        self.at(0, self._executors_seen())
+
+    def loads(self) -> dict[str, int]:
+        """How many workers at work each executor has."""
+        alive = [worker.executor for worker in self.workers.values() if worker.alive and worker.work is not None]
+        return {executor: alive.count(executor) for executor in self.executors}
+
+    def _executors_seen(self) -> ev.ExecutorsSeen:
+        return ev.ExecutorsSeen(tuple(ev.Executor(executor, SLOTS) for executor in self.executors))
 
     def calm(self) -> None:
         self.faults = 0.0
@@ -129,6 +166,15 @@ class World:
             for partition in (work.partitions or (work.work.partitions if work.work else ()))
         ]
         assert len(partitions) == len(set(partitions)), "two live leases read one partition"
+        young = [
+            lease
+            for lease in self.machine.leases()
+            if lease.phase is LeasePhase.LAUNCHING
+            and lease.deadline_ms - TIMES.launch_ms > self.now_ms - PLACE_HELD_MS_MAX
+        ]
+        # Those of an executor that is gone meanwhile may go on.
+        assert len(young) <= STARTS_MAX * self.executors_ever, "too many start at once"
+        moving = 0
         for name in self.machine.connectors():
             book = self.machine.book(name)
             assert book is not None
@@ -137,9 +183,11 @@ class World:
             for lease in book.handout.leases.values():
                 assert lease.generation == book.handout.generation, "no lease of an old generation is live"
                 assert book.handout.tasks[lease.task].leased, "a task with a lease says so"
+            moving += sum(task.state is TaskState.MOVING for task in book.handout.tasks.values())
             shown = self.machine.shown(name)
             for task, (state, _) in (shown.tasks if shown else {}).items():
                 assert self.shown.get((name, task)) == state.value, "what is shown was published"
+        assert moving <= MOVES_AT_ONCE_MAX, "too many move at once"
 
     def _check_commit(self, effect: fx.CommitReport) -> None:
         lease = next((lease for lease in self.machine.leases() if lease.id == effect.lease), None)
@@ -161,10 +209,10 @@ class World:
             case fx.StartLeases():
                 for start in effect.leases:
                     worker = Worker(start.lease, effect.connector, effect.generation, 0)
-                    self._open(worker)
+                    self._open(worker, start.executor)
             case fx.GrantLease():
                 self._grant(effect)
-            case fx.DrainLease() if self.random.random() >= self.faults:
+            case fx.DrainLease() if self._drained() and self.random.random() >= self.faults:
                 for worker in self._of(effect.lease):
                     worker.draining = True
             case fx.FenceLease() if self.random.random() >= self.faults:
@@ -223,14 +271,26 @@ class World:
     def _of(self, lease: str) -> Sequence[Worker]:
         return [worker for worker in self.workers.values() if worker.lease == lease and worker.alive]
 
-    def _open(self, worker: Worker) -> None:
+    def _drained(self) -> bool:
+        self.drains += 1
+        return True
+
+    def _open(self, worker: Worker, wish: str = "") -> None:
+        obeyed = wish in self.executors and self.random.random() >= self.faults
+        worker.executor = wish if obeyed else self.random.choice(self.executors)
         self.workers[worker.lease, worker.attempt] = worker
         if self.random.random() < self.faults:
             self._crash(worker)
             return
         self.send(
             ev.LeaseOpening(
-                worker.connector, worker.lease, worker.generation, worker.attempt, next(self._requests), "w"
+                worker.connector,
+                worker.lease,
+                worker.generation,
+                worker.attempt,
+                next(self._requests),
+                "w",
+                worker.executor,
             )
         )
 
@@ -297,7 +357,7 @@ class World:
             self._report(worker, positions=(position,), splits_done=(worker.work.work.id,), want_split=True)
             return
         self._report(worker, positions=(position,))
-        if not worker.work.split and self.random.random() < 0.05:
+        if not worker.work.split and self.random.random() < self.idles:
             self._end(worker, ev.EndReason.IDLE)
 
     def _report(self, worker: Worker, **fields: Any) -> None:

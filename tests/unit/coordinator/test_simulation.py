@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 
 import pytest
-from tests.unit.coordinator.simulation import SPLIT_LENGTHS, World, split
+from tests.unit.coordinator.simulation import SPLIT_LENGTHS, SPREAD, World, split
 
 from wherry.coordinator import events as ev
 from wherry.coordinator.api import TargetState
@@ -59,6 +60,8 @@ def test_whatever_happens_everything_wanted_runs_in_the_end(seed: int) -> None:
         if rng.random() < 0.05:
             world.at(10, ev.EngineDown(ev.Failure(1, "the JVM died")))  # type: ignore[arg-type]
             world.at(2_000, ev.EngineUp())
+        if rng.random() < 0.2:
+            rng.choice((world.lose_executor, world.gain_executor))()
         world.run(rng.randrange(20_000))
     world.calm()
     for name in names:
@@ -88,3 +91,25 @@ def test_without_faults_nothing_is_read_twice() -> None:
     world.run(120_000)
     written = [position for commit in world.commits for position in commit.positions]
     assert len(written) == len(set(written)) == sum(SPLIT_LENGTHS.values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_when_executors_have_come_and_gone_leases_spread_once_and_then_rest(seed: int) -> None:
+    world = World(seed, faults=0.0, idles=0.0)
+    names = [f"log{n}" for n in range(4)]
+    for name in names:
+        world.at(0, ev.ConnectorPut(name, replace(spec("log"), name=name)))
+    world.run(5_000)
+    for _ in range(3):
+        world.lose_executor()
+        world.run(world.random.randrange(1_000, 6_000))
+        world.gain_executor()
+    # Those that have moved rest before they may move again: later changes are evened out later.
+    world.run(4 * SPREAD.window_ms + 2 * SPREAD.rest_ms)
+    loads = world.loads()
+    assert sum(loads.values()) == 8, f"seed {seed}: {loads}"
+    assert max(loads.values()) - min(loads.values()) <= 1, f"seed {seed}: {loads}"
+    drains = world.drains
+    world.run(3 * SPREAD.window_ms)
+    assert world.drains == drains, f"seed {seed}: leases move although the load is even"
+    assert all(world.everything_runs(name, 2) for name in names)
