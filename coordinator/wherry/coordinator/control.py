@@ -4,8 +4,8 @@ Turns calls into events and effects into answers; decides nothing. A lease keeps
 signals wait on it while its worker reconnects. Nothing here blocks on a store or on the machine: a stream's thread only
 moves messages between the wire and queues.
 
-Local masters are served on a Unix socket in a directory of our own; others on a TCP port as well. Every call must carry
-the token that was put into the lease's spec.
+Local masters are served on a Unix socket in a directory of our own; others on a TCP port as well, by TLS with a
+certificate of this run. Every call must carry the token that was put into the lease's spec.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from wherry.contract.errors import ConfigError, ErrorClass
 from wherry.contract.limits import SOCKET_PATH_BYTES_MAX
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
+from wherry.coordinator import certificate
 from wherry.coordinator import events as ev
 from wherry.coordinator.figures import Figures
 
@@ -110,6 +111,8 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self.endpoints: tuple[str, ...] = ()
+        self.certificate = b""
+        """What the TCP endpoint proves itself with, as PEM."""
         self._post = post
         self._positions = positions
         self._figures = figures
@@ -142,7 +145,9 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         server.add_insecure_port(f"unix://{path}")
         endpoints = [f"unix://{path}"]
         if self._tcp_host is not None:
-            port = _listen(server, self._tcp_bind or self._tcp_host)
+            own = certificate.for_host(self._tcp_host)
+            port = _listen(server, self._tcp_bind or self._tcp_host, own)
+            self.certificate = own.certificate
             endpoints.append(f"{self._tcp_host}:{port}")
         server.start()
         self._server = server
@@ -371,9 +376,10 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
             del self._lines[next(iter(self._lines))]
 
 
-def _listen(server: grpc.Server, host: str) -> int:
+def _listen(server: grpc.Server, host: str, own: certificate.Certificate) -> int:
+    credentials = grpc.ssl_server_credentials([(own.key, own.certificate)])
     try:
-        port = int(server.add_insecure_port(f"{host}:0"))
+        port = int(server.add_secure_port(f"{host}:0", credentials))
     except RuntimeError:
         port = 0
     if not port:

@@ -214,6 +214,7 @@ class Hands:
             coordinator_endpoints=self.control.endpoints,
             token=self.control.token,
             traceparent=trace.current_traceparent(),
+            coordinator_certificate=self.control.certificate,
         )
         return bytes(spec.SerializeToString())
 

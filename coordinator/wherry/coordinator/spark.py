@@ -291,7 +291,7 @@ class SparkEngine:
         own = dict(self.settings.conf)
         for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
             own[key] = f"{conf.get(key, '')} {own.get(key, '')}".strip()
-        return conf | own
+        return conf | {key: value for key, value in own.items() if value}
 
     def _watch(self, context: Any) -> str:
         """Tell that Spark is there, warm it up while nothing runs, and return when it is no longer, and why."""

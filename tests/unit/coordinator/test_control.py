@@ -16,7 +16,7 @@ from wherry.contract.errors import ConfigError
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
-from wherry.coordinator import control
+from wherry.coordinator import certificate, control
 from wherry.coordinator import events as ev
 from wherry.coordinator.control import ControlServer
 from wherry.coordinator.figures import Figures
@@ -234,23 +234,44 @@ def _wait(true: Callable[[], bool]) -> None:
     raise AssertionError("not so within 5 s")
 
 
+def served_elsewhere(directory: Path, host: str, bind: str = "") -> ControlServer:
+    return ControlServer(
+        lambda event: None, lambda name, parts: [], Figures(lambda *_: None), directory, tcp_host=host, tcp_bind=bind
+    )
+
+
+def reaches(endpoint: str, certificate: bytes) -> bool:
+    with grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(certificate)) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(2)
+        except grpc.FutureTimeoutError:
+            return False
+        return True
+
+
+def test_workers_elsewhere_speak_tls_with_who_has_the_certificate_of_this_run(tmp_path: Path) -> None:
+    server, other = served_elsewhere(tmp_path, "127.0.0.1"), certificate.for_host("127.0.0.1")
+    assert server.certificate == b""
+    server.start()
+    try:
+        assert reaches(server.endpoints[1], server.certificate)
+        assert not reaches(server.endpoints[1], other.certificate)
+    finally:
+        server.stop(0)
+
+
 def test_workers_elsewhere_are_told_a_name_and_served_at_the_address_that_was_asked_for(tmp_path: Path) -> None:
-    server = ControlServer(
-        lambda event: None, lambda name, parts: [], Figures(lambda *_: None), tmp_path,
-        tcp_host="coordinator.example", tcp_bind="127.0.0.1",
-    )  # fmt: skip
+    server = served_elsewhere(tmp_path, "localhost", "127.0.0.1")
     server.start()
     try:
         host, _, port = server.endpoints[1].rpartition(":")
-        assert host == "coordinator.example"
-        grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{port}")).result(5)
+        assert host == "localhost"
+        assert reaches(f"localhost:{port}", server.certificate)
+        assert not reaches(f"127.0.0.1:{port}", server.certificate), "it is made out to the name"
     finally:
         server.stop(0)
 
 
 def test_an_address_that_is_not_ours_is_refused_with_what_to_set(tmp_path: Path) -> None:
-    server = ControlServer(
-        lambda event: None, lambda name, parts: [], Figures(lambda *_: None), tmp_path, tcp_host="192.0.2.1"
-    )
     with pytest.raises(ConfigError, match=r"wherry\.spark\.driver\.host"):
-        server.start()
+        served_elsewhere(tmp_path, "192.0.2.1").start()

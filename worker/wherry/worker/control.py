@@ -102,7 +102,11 @@ class Coordinator:
 
     def _stub(self) -> lease_pb2_grpc.LeaseServiceStub:
         if self._channel is None:
-            self._channel = rpc.channel(self._endpoints[self._turn % len(self._endpoints)])
+            endpoint = self._endpoints[self._turn % len(self._endpoints)]
+            credentials = None
+            if not endpoint.startswith(UNIX_PREFIX) and self._spec.coordinator_certificate:
+                credentials = grpc.ssl_channel_credentials(self._spec.coordinator_certificate)
+            self._channel = rpc.channel(endpoint, credentials=credentials)
         return lease_pb2_grpc.LeaseServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
 

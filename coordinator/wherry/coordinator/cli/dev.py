@@ -143,9 +143,8 @@ def spark(
         "data": str(cluster.data_dir),
         "log": str(cluster.log_path),
     }
-    _run_in_foreground(
-        cluster, "Spark", ready, f"Spark is ready: wherry.spark.master={cluster.url} ({workers} Workers of {slots} slots)."
-    )
+    text = f"Spark is ready: wherry.spark.master={cluster.url} ({workers} Workers of {slots} slots)."
+    _run_in_foreground(cluster, "Spark", ready, text)
 
 
 def jars(
