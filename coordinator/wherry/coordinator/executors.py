@@ -25,8 +25,9 @@ EXECUTORS_ABSENT_S: Final = 30.0
 """Without any executor for so long the session is taken for lost: a Master that forgot it gives it no new ones."""
 EXECUTORS_ABSENT_S_MAX: Final = 480.0
 SPARK_PORT: Final = 7077
-PLACE_WAIT: Final = "500ms"
-"""How long Spark holds a lease back for the executor that was asked for, once that has no slot left."""
+PLACE_WAIT: Final = "0s"
+"""How long Spark holds a lease back for the executor that was asked for. It goes there first if that has a slot; if not,
+or if it has died meanwhile, waiting would only delay the lease."""
 
 _MASTERS: Final = re.compile(r"spark://(?P<first>[^,]+)")
 _PORT: Final = re.compile(r":\d+$")

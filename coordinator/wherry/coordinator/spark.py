@@ -373,7 +373,10 @@ def _jvm_output_logged() -> Iterator[None]:
     plain = java_gateway.Popen
 
     def piped(*arguments: Any, **options: Any) -> Any:
-        process = plain(*arguments, **{**options, "stderr": subprocess.PIPE})
+        # PySpark has Python code run between fork and exec, only to keep Ctrl-C away; a session of its own does, too.
+        # A plain fork wakes gRPC's threads in the child, which abort it when they find their descriptors closed.
+        ours = {"stderr": subprocess.PIPE, "preexec_fn": None, "start_new_session": True}
+        process = plain(*arguments, **{**options, **ours})
         threading.Thread(target=_log_lines, args=(process.stderr,), name="spark-stderr", daemon=True).start()
         return process
 
