@@ -26,8 +26,8 @@ EXECUTORS_ABSENT_S: Final = 30.0
 EXECUTORS_ABSENT_S_MAX: Final = 480.0
 SPARK_PORT: Final = 7077
 PLACE_WAIT: Final = "0s"
-"""How long Spark holds a lease back for the executor that was asked for. Where that has a slot it goes there first; where
-it has none, or has died meanwhile, waiting would only delay the lease."""
+"""How long Spark holds a lease back for the executor that was asked for. Where that has a slot it goes there
+first; where it has none, or has died meanwhile, waiting would only delay the lease."""
 
 _MASTERS: Final = re.compile(r"spark://(?P<first>[^,]+)")
 _PORT: Final = re.compile(r":\d+$")
