@@ -53,6 +53,23 @@ _JVM_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData
 
 _JVM_ENDED: Final = "The Spark JVM has ended; it is started again."
 
+_JOB_FAILURES: Final = {
+    "No module named 'wherry": (
+        "The Python of Spark's executors has no Wherry: install wherry[spark] there, of this version, or point "
+        "wherry.spark.pyspark.python at a Python that has it."
+    ),
+    "PYTHON_VERSION_MISMATCH": (
+        "The Python of Spark's executors is of another version than this worker's: point wherry.spark.pyspark.python "
+        "at one of the same version."
+    ),
+    "Cannot run program": (
+        "Spark's executors can't start Python: there is no program by the path of this worker's; point "
+        "wherry.spark.pyspark.python at theirs."
+    ),
+    "cancelled": "The Spark job of the lease was cancelled.",
+}
+"""What can be told better than Spark does, by a sign in its words; the first that fits."""
+
 _EXECUTOR_CONF: Final = {
     # It only starts Python; Spark takes no less.
     "spark.executor.memory": "512m",
@@ -468,8 +485,9 @@ def _job_failure(error: Exception) -> str:
         text = str(error)
     except Exception:  # Py4J asks the JVM for the text, and that may be gone
         text = ""
-    if "cancelled" in text:
-        return "The Spark job of the lease was cancelled."
+    for sign, sentence in _JOB_FAILURES.items():
+        if sign in text:
+            return sentence
     line = next((line.strip() for line in text.splitlines() if "Exception:" in line or "exited" in line), "")
     return f"The Spark task of the lease failed: {line[:500] or type(error).__name__}."
 
