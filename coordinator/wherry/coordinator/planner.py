@@ -296,6 +296,8 @@ class Planner:
             return frozenset()
         own = {parse_kafka_position(Position(partition, None))[0]: partition for partition in partitions}
         ends = self._kafka.end_offsets(own)
+        if not any(ends.values()):
+            return frozenset(own[each] for each in ends)  # nothing was ever written: no need to ask the group
         stands = self._kafka.group_offsets(group_of(spec.name, spec.config), tuple(own))
         return frozenset(own[each] for each, end in ends.items() if end == stands.get(each, 0))
 

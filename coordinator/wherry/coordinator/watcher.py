@@ -29,6 +29,11 @@ TOPICS_INTERVAL_S: Final = 5.0
 MISSING_TOPICS_INTERVAL_S: Final = 0.5
 """While some sink has no partitions at all: its topic is about to be made."""
 FAILURE_WAIT_S_MAX: Final = 10.0
+LOOK_SHARE_MAX: Final = 0.02
+"""Of a core, for looking: with very many partitions the looks come less often."""
+LOOK_INTERVAL_S_MAX: Final = 2.0
+LOOK_GAP_S: Final = 0.1
+"""Between two looks, also while one task after the other is being parked."""
 
 
 @dataclass(slots=True)
@@ -43,6 +48,8 @@ class _Parked:
 class _Followed:
     config: Mapping[str, str]
     partitions: tuple[str, ...]
+    seen: int = -1
+    """Which of the topic lists it was compared with last."""
 
 
 @dataclass(slots=True)
@@ -68,6 +75,8 @@ class Watcher:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _changed: threading.Event = field(default_factory=threading.Event)
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _topics: Mapping[str, int] = field(default_factory=dict)
+    _topics_number: int = 0
 
     def start(self) -> None:
         """Start the thread."""
@@ -119,19 +128,23 @@ class Watcher:
         if not followed:
             return
         topics = self.topics()
+        if topics != self._topics:
+            self._topics, self._topics_number = dict(topics), self._topics_number + 1
         for connector, sink in followed:
+            if sink.seen == self._topics_number:
+                continue
+            sink.seen = self._topics_number
             if partitions_of(sink.config, topics) != sink.partitions:
                 self.post(ev.PlanChanged(connector, "topics or partitions changed"))
 
     def _look_at(self, task: _Parked, ends: Mapping[TopicPartition, int]) -> bool:
+        quiet = self._quiet_up_to
+        candidates = [p for p in task.partitions if ends.get(p, 0) > quiet.get((task.connector, p), 0)]
+        if not candidates:
+            return False
         if task.committed is None:
             task.committed = self.committed(task.connector, task.partitions)
-        behind = [
-            partition
-            for partition in task.partitions
-            if ends.get(partition, 0)
-            > max(task.committed.get(partition, 0), self._quiet_up_to.get((task.connector, partition), 0))
-        ]
+        behind = [partition for partition in candidates if ends[partition] > task.committed.get(partition, 0)]
         if not behind:
             return False
         with self._lock:
@@ -153,6 +166,7 @@ class Watcher:
                 self._changed.wait(self.topics_interval_s)
                 self._changed.clear()
                 continue
+            used_s = time.thread_time()
             try:
                 self.look()
                 if time.monotonic() >= topics_due_s:
@@ -166,12 +180,19 @@ class Watcher:
             except Exception:
                 failures += 1
                 log.exception("Parked tasks can't be watched")
-            wait_s = self.look_interval_s if parked else self._topics_wait_s()
+            used_s = time.thread_time() - used_s
+            wait_s = self._look_wait_s(used_s) if parked else self._topics_wait_s()
             self._changed.clear()
+            if self._stopping.wait(min(wait_s, LOOK_GAP_S)):
+                return
             if failures:
                 self._stopping.wait(min(wait_s * 2**failures, FAILURE_WAIT_S_MAX))
             else:
                 self._changed.wait(wait_s)
+
+    def _look_wait_s(self, used_s: float) -> float:
+        """Until the next look, after one that took so much CPU time."""
+        return min(max(self.look_interval_s, used_s / LOOK_SHARE_MAX), max(self.look_interval_s, LOOK_INTERVAL_S_MAX))
 
     def _topics_wait_s(self) -> float:
         with self._lock:

@@ -9,7 +9,7 @@ import pytest
 from wherry.contract.errors import TransientError
 from wherry.contract.position import TopicPartition, kafka_partition_json
 from wherry.coordinator import events as ev
-from wherry.coordinator.watcher import Watcher
+from wherry.coordinator.watcher import LOOK_INTERVAL_S, LOOK_INTERVAL_S_MAX, Watcher
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 J0, J1 = kafka_partition_json("t", 0), kafka_partition_json("t", 1)
@@ -22,6 +22,7 @@ class Cluster:
         self.topics: dict[str, int] = {"t": 2}
         self.posted: list[ev.Event] = []
         self.calls = 0
+        self.asked = 0
         self.watcher = Watcher(self.end_offsets, self.offsets, lambda: self.topics, self.posted.append)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -29,6 +30,7 @@ class Cluster:
         return {partition: self.ends[partition] for partition in partitions if partition in self.ends}
 
     def offsets(self, name: str, partitions: tuple[TopicPartition, ...]) -> Mapping[TopicPartition, int]:
+        self.asked += 1
         return {p: self.committed[p] for p in partitions if p in self.committed}
 
 
@@ -94,6 +96,35 @@ def test_a_new_partition_has_the_sink_planned_anew(cluster: Cluster) -> None:
     cluster.topics["t"] = 3
     cluster.watcher.look_at_topics()
     assert [type(event) for event in cluster.posted] == [ev.PlanChanged]
+
+
+def test_a_sink_whose_topics_have_changed_is_planned_once_for_each_change(cluster: Cluster) -> None:
+    cluster.watcher.follow("sink", {"topics": "t"}, (J0, J1))
+    cluster.topics = {"t": 3}
+    cluster.watcher.look_at_topics()
+    cluster.watcher.look_at_topics()
+    assert len(cluster.posted) == 1
+    cluster.watcher.follow("sink", {"topics": "t"}, (J0, J1))  # planned by what was known before
+    cluster.watcher.look_at_topics()
+    assert len(cluster.posted) == 2
+
+
+def test_the_group_of_an_empty_topic_is_never_asked(cluster: Cluster) -> None:
+    cluster.ends = {P0: 0, P1: 0}
+    cluster.asked = 0
+    cluster.watcher.watch("sink", 0, [J0, J1])
+    assert cluster.watcher.look() == 0
+    assert cluster.asked == 0
+    cluster.ends[P0] = 1
+    cluster.committed = {}
+    assert cluster.watcher.look() == 1
+    assert cluster.asked == 1
+
+
+def test_looks_that_take_long_come_less_often(cluster: Cluster) -> None:
+    assert cluster.watcher._look_wait_s(0.001) == LOOK_INTERVAL_S
+    assert cluster.watcher._look_wait_s(0.02) == pytest.approx(1.0)
+    assert cluster.watcher._look_wait_s(5.0) == LOOK_INTERVAL_S_MAX
 
 
 def test_a_forgotten_sink_is_not_looked_at(cluster: Cluster) -> None:
