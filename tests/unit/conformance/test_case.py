@@ -30,9 +30,10 @@ def test_every_verb_is_used_by_a_case() -> None:
 def test_levels_fit_roles() -> None:
     for case in load_cases():
         level = case.name.partition("-")[0]
-        assert level in {"l1", "l2", "l3"}
+        assert level in {"l1", "l2", "l3", "l4"}
         assert (level == "l1") == (case.role is None and not case.any_class), case.name
         assert (level == "l3") == (case.role is Role.SINK), case.name
+        assert (level == "l4") == (case.role is Role.TRANSFORM), case.name
 
 
 def test_a_scalar_is_the_first_argument_of_a_verb(tmp_path: Path) -> None:
@@ -45,7 +46,10 @@ def test_a_scalar_is_the_first_argument_of_a_verb(tmp_path: Path) -> None:
     [
         ("{}", "must be a list of cases"),
         ("[{says: x}]", "a case must be a mapping"),
-        ("[{case: c, role: king, steps: []}]", "the role of c must be plugin, source, sink or any, not 'king'"),
+        (
+            "[{case: c, role: king, steps: []}]",
+            "the role of c must be plugin, source, sink, transform or any, not 'king'",
+        ),
         ("[{case: c, role: sink, steps: [], colour: red}]", "c has no member colour"),
         ("[{case: c, role: sink, needs: [luck], steps: []}]", "c needs luck"),
         ("[{case: c, role: sink, steps: [dance]}]", "c has the step 'dance'"),

@@ -12,7 +12,7 @@ import pytest
 
 from wherry.contract.batch import of_value
 from wherry.sdk import Record
-from wherry.sdk.testing import run_sink, run_source
+from wherry.sdk.testing import run_sink, run_source, run_transform
 
 EXAMPLES = Path(__file__).parents[3] / "sdk" / "python" / "examples"
 
@@ -53,6 +53,12 @@ def test_the_ranges_are_read_split_by_split_and_not_again() -> None:
     assert [record.value for record in run.records] == list(range(200_000))
     again = run_source(ranges, {"topic": "t", "splits": "2"}, run.offsets)
     assert (again.records, again.plan.complete) == ([], True)
+
+
+def test_the_shouter_shouts_and_leaves_silence_out() -> None:
+    run = run_transform(load("shout").Shout, {"times": "2"}, [Record("a"), Record(" "), Record(1)])
+    assert [record.value for record in run.records] == ["A!!"]
+    assert (run.lineage, [error.row for error in run.row_errors]) == ([0], [2])
 
 
 def test_the_printer_prints_rows_and_refuses_nulls(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 A case is a list of steps; a step names one of the verbs of `steps_plugin`, `steps_source` and `steps_sink` and gives
 its arguments. Case files are YAML in `cases/`; a case's name is stable and begins with its level: l1 every plugin,
-l2 sources (and configuration), l3 sinks.
+l2 sources (and configuration), l3 sinks, l4 transformations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from wherry.conformance import steps_plugin, steps_sink, steps_source
+from wherry.conformance import steps_plugin, steps_sink, steps_source, steps_transform
 from wherry.conformance.failure import UsageError
 from wherry.conformance.running import Running
 from wherry.contract.description import Role
@@ -36,7 +36,7 @@ NEEDS: Final = frozenset(
         "transactional",
     )
 )
-_ROLES: Final = {"plugin": None, "source": Role.SOURCE, "sink": Role.SINK}
+_ROLES: Final = {"plugin": None, "source": Role.SOURCE, "sink": Role.SINK, "transform": Role.TRANSFORM}
 _MEMBERS: Final = frozenset({"case", "says", "role", "needs", "own_process", "slow", "steps"})
 
 
@@ -106,7 +106,7 @@ def _verbs(modules: Sequence[ModuleType]) -> dict[str, Callable[..., None]]:
     }
 
 
-VERBS: Final = _verbs((steps_plugin, steps_source, steps_sink))
+VERBS: Final = _verbs((steps_plugin, steps_source, steps_sink, steps_transform))
 
 
 def _file(path: Path) -> list[Case]:
@@ -125,7 +125,7 @@ def _case(path: Path, members: Any) -> Case:
         raise UsageError(f"{path}: {name} has no member {unknown[0]}; there are {', '.join(sorted(_MEMBERS))}.")
     role = members.get("role")
     if role not in (*_ROLES, "any"):
-        raise UsageError(f"{path}: the role of {name} must be plugin, source, sink or any, not {role!r}.")
+        raise UsageError(f"{path}: the role of {name} must be plugin, source, sink, transform or any, not {role!r}.")
     needs = frozenset(members.get("needs", ()))
     if needs - NEEDS:
         raise UsageError(f"{path}: {name} needs {min(needs - NEEDS)}; there are {', '.join(sorted(NEEDS))}.")

@@ -214,7 +214,7 @@ def known_failing(path: Path) -> frozenset[str]:
 
 
 def _any(case: Case) -> tuple[Role, ...]:
-    return (Role.SOURCE, Role.SINK) if case.any_class else ()
+    return (Role.SOURCE, Role.SINK, Role.TRANSFORM) if case.any_class else ()
 
 
 def _matches(patterns: Sequence[str], case: str, class_name: str) -> bool:

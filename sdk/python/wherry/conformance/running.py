@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wherry.conformance.applying import Answer, Applying
 from wherry.conformance.failure import UsageError
 from wherry.conformance.rows import Row
 from wherry.conformance.session import Session
@@ -19,7 +20,7 @@ from wherry.connector.v1 import common_pb2, plugin_pb2
 if TYPE_CHECKING:
     from wherry.contract.manifest import Manifest
 
-_Stream = TypeVar("_Stream", Reading, Writing)
+_Stream = TypeVar("_Stream", Reading, Writing, Applying)
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ class Running:
         generation: Generation of the case.
         variables: Variables of the case.
         passes: Results of reading, by name.
+        answers: The last answers of a transformation, by the name of the stream.
     """
 
     def __init__(
@@ -77,7 +79,8 @@ class Running:
         )
         self.passes: dict[str, Pass] = {}
         self._subject = subject
-        self._streams: dict[str, Reading | Writing] = {}
+        self.answers: dict[str, list[Answer]] = {}
+        self._streams: dict[str, Reading | Writing | Applying] = {}
 
     @property
     def subject(self) -> ClassSubject:
@@ -141,7 +144,14 @@ class Running:
             raise UsageError(f"No Write stream has the name {name}.")
         return stream
 
-    def stream(self, name: str) -> Reading | Writing:
+    def applying(self, name: str) -> Applying:
+        """Returns an Apply stream by its name."""
+        stream = self._streams.get(name)
+        if not isinstance(stream, Applying):
+            raise UsageError(f"No Apply stream has the name {name}.")
+        return stream
+
+    def stream(self, name: str) -> Reading | Writing | Applying:
         """Returns a stream by its name."""
         if name not in self._streams:
             raise UsageError(f"No stream has the name {name}.")

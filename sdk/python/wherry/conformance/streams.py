@@ -30,14 +30,14 @@ CREDIT_BYTES: Final = 16 * 1024 * 1024
 _STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-class _Closed:
+class Closed:
     """The end of a stream: None for OK, otherwise its status."""
 
     def __init__(self, error: grpc.RpcError | None) -> None:
         self.error = error
 
 
-class _Stream:
+class Stream:
     """Both directions of a stream as queues, so that every wait has a deadline."""
 
     def __init__(self, wire: Wire, name: str, first: Any) -> None:
@@ -45,7 +45,7 @@ class _Stream:
         self._incoming: queue.Queue[Any] = queue.Queue(QUEUE_MESSAGES_MAX)
         self._outgoing.put(first)
         self._call = wire.stream(name, self._requests())
-        self._closed: _Closed | None = None
+        self._closed: Closed | None = None
         threading.Thread(target=self._pump, daemon=True).start()
 
     def send(self, message: Any) -> None:
@@ -66,14 +66,14 @@ class _Stream:
                 self._incoming.get_nowait()
 
     def get(self, deadline: float) -> Any:
-        """Returns the next message, or a `_Closed`; None when the deadline passes first."""
+        """Returns the next message, or a `Closed`; None when the deadline passes first."""
         if self._closed is not None:
             return self._closed
         try:
             message = self._incoming.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             return None
-        if isinstance(message, _Closed):
+        if isinstance(message, Closed):
             self._closed = message
         return message
 
@@ -85,11 +85,11 @@ class _Stream:
         """
         deadline = time.monotonic() + seconds
         while (message := self.get(deadline)) is not None:
-            if isinstance(message, _Closed):
+            if isinstance(message, Closed):
                 if message.error is None and self.may_end:
                     return
-                told = "well" if message.error is None else f"with {_told(message.error)}"
-                raise Failure(f"The stream ended {told} by itself.")
+                how = "well" if message.error is None else f"with {told(message.error)}"
+                raise Failure(f"The stream ended {how} by itself.")
             self.look_at(message)
             if time.monotonic() >= deadline:
                 return
@@ -106,14 +106,14 @@ class _Stream:
             message = self.get(deadline)
             if message is None:
                 raise Failure(f"The stream did not end within {within_s:g} s.")
-            if isinstance(message, _Closed):
+            if isinstance(message, Closed):
                 break
             self.look_at(message)
         if message.error is None:
             if errors and not or_well:
                 raise Failure(f"The stream ended well; it should have failed with {' or '.join(errors)}.")
         elif not errors:
-            raise Failure(f"The stream failed: {_told(message.error)}.")
+            raise Failure(f"The stream failed: {told(message.error)}.")
         else:
             expect_error(message.error, errors)
 
@@ -134,12 +134,12 @@ class _Stream:
             for message in self._call:
                 self._incoming.put(message)
         except grpc.RpcError as error:
-            self._incoming.put(_Closed(error))
+            self._incoming.put(Closed(error))
         else:
-            self._incoming.put(_Closed(None))
+            self._incoming.put(Closed(None))
 
 
-class Reading(_Stream):
+class Reading(Stream):
     """A Read stream.
 
     Attributes:
@@ -192,9 +192,9 @@ class Reading(_Stream):
             raise Failure(
                 f"Nothing more came from the source in time; {len(self.rows)} rows in {self.frames} frames had come."
             )
-        if isinstance(message, _Closed):
+        if isinstance(message, Closed):
             if message.error is not None:
-                raise Failure(f"The Read stream failed: {_told(message.error)}.")
+                raise Failure(f"The Read stream failed: {told(message.error)}.")
             return False
         self.look_at(message)
         return True
@@ -238,7 +238,7 @@ class Reading(_Stream):
             expect_compact(mark.position.partition_json, "the partition of a mark")
             if mark.position.HasField("offset_json"):
                 expect_compact(mark.position.offset_json, "the offset of a mark")
-        batch = _read(self._reader, frame)
+        batch = read_frame(self._reader, frame)
         if batch is None:
             return
         before = len(self.rows)
@@ -271,7 +271,7 @@ class Reading(_Stream):
                 self.grant(1, spent)
 
 
-class Writing(_Stream):
+class Writing(Stream):
     """A Write stream.
 
     Attributes:
@@ -426,9 +426,9 @@ class Writing(_Stream):
         message = self.get(deadline)
         if message is None:
             raise Failure(f"{awaited[0].upper()}{awaited[1:]} did not come in time.")
-        if isinstance(message, _Closed):
-            told = "well" if message.error is None else f"with {_told(message.error)}"
-            raise Failure(f"The Write stream ended {told} while {awaited} was awaited.")
+        if isinstance(message, Closed):
+            how = "well" if message.error is None else f"with {told(message.error)}"
+            raise Failure(f"The Write stream ended {how} while {awaited} was awaited.")
         self.look_at(message)
 
 
@@ -449,12 +449,18 @@ def expect_compact(text: str, what: str) -> None:
         raise Failure(f"{what[0].upper()}{what[1:]} has to be a compact JSON object; it is {text!r}.")
 
 
-def _read(reader: FrameReader, frame: frame_pb2.Frame) -> Batch | None:
+def read_frame(reader: FrameReader, frame: frame_pb2.Frame) -> Batch | None:
+    """Reads a frame.
+
+    Raises:
+        Failure: It breaks a rule.
+    """
     try:
         return reader.feed(frame)
     except WherryError as error:
         raise Failure(error.message) from error
 
 
-def _told(error: grpc.RpcError) -> str:
+def told(error: grpc.RpcError) -> str:
+    """A status as a message shows it."""
     return f"{error.code().name}, {error.details()}"
