@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError, WherryError, error_for
 from wherry.contract.kafka_security import refusal_remedy
 from wherry.contract.position import TopicPartition
+from wherry.coordinator.coalesce import Coalesced
 
 CALL_TIMEOUT_S: Final = 10.0
 REQUEST_TIMEOUT_S: Final = 3600.0
@@ -43,9 +44,13 @@ class KafkaAdmin:
         self._lock = threading.Lock()
         self._client: Any = None
         self._consumers = threading.BoundedSemaphore(CONSUMERS_MAX)
+        self._topics = Coalesced(self._list_topics)
 
     def topics(self) -> dict[str, int]:
-        """All topics but Kafka's internal ones, with their numbers of partitions."""
+        """All topics but Kafka's internal ones, with their numbers of partitions; not to be changed."""
+        return self._topics()
+
+    def _list_topics(self) -> dict[str, int]:
         metadata = self._call("list topics", lambda admin: admin.list_topics(timeout=CALL_TIMEOUT_S))
         return {
             name: len(topic.partitions)
