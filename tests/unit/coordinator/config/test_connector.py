@@ -84,6 +84,21 @@ def test_a_converters_settings_are_checked_and_shown():
     assert shown["value.converter.schemas.enable"] == "true"
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["basic.auth.user.info", "schema.registry.basic.auth.user.info", "bearer.auth.token",
+     "schema.registry.bearer.auth.token", "sasl.jaas.config", "schema.registry.ssl.truststore.password",
+     "schema.registry.ssl.keystore.password", "schema.registry.ssl.key.password", "schema.registry.ssl.keystore.key"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["AvroConverter", "JsonSchemaConverter", "ProtobufConverter"])
+def test_what_opens_a_registry_is_hidden(kind, key):
+    config = {**GOOD, "value.converter": kind, "value.converter.schema.registry.url": "http://r:1"}
+    shown = check({**config, f"value.converter.{key}": "geheim"})
+    values = {each.value.name: each.value.value for each in shown.configs}
+    assert values[f"value.converter.{key}"] == "[hidden]"
+    assert "geheim" not in str(config_infos(shown))
+
+
 def test_a_header_converter_is_no_converter():
     assert errors({**GOOD, "key.converter": SIMPLE}) != {}
     assert errors({**GOOD, "header.converter": SIMPLE}) == {}

@@ -63,6 +63,7 @@ def test_settings_that_cannot_be_used_are_told_by_key(config: dict[str, str], ke
 def test_a_name_in_the_address_is_never_shown() -> None:
     access = access_of({"schema.registry.url": "https://u:secret@a:1, http://b:2"})
     assert access.shown == "https://a:1,http://b:2"
+    assert "secret" not in repr(access)
     with pytest.raises(ConfigError, match="contradict") as caught:
         access_of(
             {

@@ -36,7 +36,7 @@ class Access:
         checks_host: Whether the certificate has to be that of the host asked for.
     """
 
-    client: Mapping[str, Any]
+    client: Mapping[str, Any] = dataclasses.field(repr=False)
     pems: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
     checks_host: bool = True
 
