@@ -290,10 +290,19 @@ def test_a_flow_goes_on_where_mirrormaker_was_stopped(both: Both) -> None:
     admin = AdminClient({"bootstrap.servers": both.source.bootstrap})
     admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(10)
     fill(both.source.bootstrap, range(COUNT, COUNT + 100))
-    with Mirror(file_of(both.source.bootstrap, both.theirs.bootstrap), target="B") as wherry:
+    # Beats in the other direction are a flow of their own, in a process of its own.
+    file = {**file_of(both.source.bootstrap, both.theirs.bootstrap), "emit.heartbeats.enabled": "true"}
+    source = Target(both.source.bootstrap)
+    with Mirror(file, target="B") as wherry:
         assert eventually(lambda: len(both.theirs.copied()) >= COUNT + 100, LIMIT_S), wherry.log_tail()
         assert eventually(lambda: both.theirs.topics()["A.orders"] == 3, LIMIT_S), wherry.log_tail()
+        assert eventually(lambda: len(source.records("heartbeats")) >= 2, LIMIT_S), wherry.log_tail()
         time.sleep(1)
+        code, _ = wherry.stop()
+        assert code == 0
+        assert eventually(lambda: wherry.processes() == [], 10), wherry.processes()
+    beats = [Heartbeat.parse(m.key(), m.value()) for m in source.records("heartbeats")]
+    assert {(beat.source, beat.target) for beat in beats} == {("B", "A")}
     keys = [key for _, _, key, *_ in both.theirs.copied()]
     # Each once: it went on from MirrorMaker's positions.
     assert sorted(keys) == sorted(b"k%d" % number for number in range(COUNT + 100))
