@@ -55,9 +55,10 @@ ACLS = [
     ("*", "LITERAL", "User:star", "READ", "ALLOW"),
     ("left.out", "LITERAL", "User:reader", "READ", "ALLOW"),
 ]
-# Where each group stands in orders 0 and 1, and in left.out.
-GROUPS = {"shop": (300, 150), "begin": (0, 1), "console-consumer-1": (5, 5)}
 COUNT = 1_000
+# Where each group stands in orders 0 and 1.
+GROUPS = {"done": (500, 500), "shop": (300, 150), "begin": (0, 1), "console-consumer-1": (5, 5)}
+MIRRORED = {("done", "A.orders", 0), ("done", "A.orders", 1), ("shop", "A.orders", 0)}
 
 
 def file_of(source: str, target: str) -> dict[str, str]:
@@ -188,11 +189,10 @@ class Target:
 
     def lacks(self) -> list[str]:
         """What is not there yet."""
-        known = self.checkpoints()
         there = {
             "records": len(self.copied()) == COUNT,
-            "checkpoints": {("shop", "A.orders", 0), ("shop", "A.orders", 1), ("begin", "A.orders", 1)} <= set(known),
-            "group offsets": min(self.committed("shop")) > 0,
+            "checkpoints": {("done", "A.orders", 0), ("done", "A.orders", 1)} <= set(self.checkpoints()),
+            "group offsets": min(self.committed("done")) > 0,
             "rights": len(self.acls()) >= 5,
             "heartbeats": len(self.records("heartbeats")) >= 2,
             "positions": {json.loads(value)["offset"] for value in self.offsets().values()} == {COUNT // 2 - 1},
@@ -260,19 +260,21 @@ def test_offset_syncs_are_true_and_no_coarser(both: Both) -> None:
     assert all(ours[place] >= theirs[place] for place in theirs)
 
 
-def test_checkpoints_are_of_the_same_groups_and_never_too_far(both: Both) -> None:
+def test_checkpoints_are_as_theirs_or_finer_and_never_too_far(both: Both) -> None:
+    """MirrorMaker forgets the older offset syncs when it starts to read them, and then has none for slow groups."""
+    assert eventually(lambda: set(both.ours.checkpoints()) >= MIRRORED, LIMIT_S), both.wherry.log_tail()
     ours, theirs = both.ours.checkpoints(), both.theirs.checkpoints()
-    assert ours.keys() == theirs.keys()
-    assert {each.group for each in ours.values()} == {"shop", "begin"}
+    assert {each.group for each in ours.values()} == {"done", "shop", "begin"}
+    assert set(theirs) <= set(ours)
     for place, checkpoint in ours.items():
-        assert checkpoint.upstream == theirs[place].upstream
+        assert checkpoint.upstream == GROUPS[checkpoint.group][checkpoint.partition]
         assert checkpoint.downstream <= checkpoint.upstream
-    assert {place: each for place, each in ours.items() if each.upstream <= 1} == {
-        place: each for place, each in theirs.items() if each.upstream <= 1
-    }
-    for group in ("shop", "begin"):
-        assert all(mine <= real for mine, real in zip(both.ours.committed(group), GROUPS[group], strict=True))
-    assert both.ours.committed("begin") == both.theirs.committed("begin")
+        if place in theirs:
+            assert theirs[place].upstream == checkpoint.upstream
+            assert theirs[place].downstream <= checkpoint.downstream
+    for group in ("done", "shop", "begin"):
+        told = [ours[group, "A.orders", number].downstream for number in (0, 1)]
+        assert eventually(lambda group=group, told=told: both.ours.committed(group) == told, LIMIT_S)  # type: ignore[misc]
     assert both.ours.committed("console-consumer-1") == both.theirs.committed("console-consumer-1")
 
 
