@@ -105,7 +105,8 @@ class FencedWriter:
     Args:
         config: Connection settings of librdkafka.
         transactional_id: The name that only one writer may have.
-        fenced: Told when the broker has refused a write, because another one has claimed the id.
+        fenced: Told when nothing can be written without a new claim: another one has claimed the id, or a transaction
+            could not be ended.
     """
 
     def __init__(
@@ -155,24 +156,33 @@ class FencedWriter:
 
     def write(self, topic: str, records: Sequence[Bytes]) -> dict[TopicPartition, int]:
         """Write records in order, as one transaction."""
-        from confluent_kafka import KafkaException
-
         with self._lock:
             if not self._claimed:
                 raise FencedError(f"This coordinator does not lead, and may not write to {topic}.")
-            if self._client is None:
-                return self._plain.write(topic, records)
-            producer, delivery = self._client, _Delivery(len(records))
             try:
-                producer.begin_transaction()
-                for key, value in records:
-                    _produce(producer, topic, key, value, delivery)
-                # NB: committing flushes; `flush` leaves the error of a fenced client pending, to break what follows.
-                producer.commit_transaction(WRITE_TIMEOUT_S)
-            except (KafkaException, WherryError) as error:
-                raise self._failed(topic, producer, error) from error
-            delivery.wait(producer, topic)  # committed is delivered: only the answers are outstanding
-            return delivery.ends(topic)
+                return self._write(topic, records)
+            except WherryError as failure:
+                error, lost = failure, not self._claimed
+        if lost:
+            self._fenced()  # NB: without the lock, for whoever hears it calls `release`.
+        raise error
+
+    def _write(self, topic: str, records: Sequence[Bytes]) -> dict[TopicPartition, int]:
+        from confluent_kafka import KafkaException
+
+        if self._client is None:
+            return self._plain.write(topic, records)
+        producer, delivery = self._client, _Delivery(len(records))
+        try:
+            producer.begin_transaction()
+            for key, value in records:
+                _produce(producer, topic, key, value, delivery)
+            # NB: committing flushes; `flush` leaves the error of a fenced client pending, to break what follows.
+            producer.commit_transaction(WRITE_TIMEOUT_S)
+        except (KafkaException, WherryError) as error:
+            raise self._failed(topic, producer, error) from error
+        delivery.wait(producer, topic)  # committed is delivered: only the answers are outstanding
+        return delivery.ends(topic)
 
     def release(self) -> None:
         """Write no more until the next claim."""
@@ -190,12 +200,13 @@ class FencedWriter:
 
         if isinstance(error, KafkaException) and error.args[0].fatal():
             self._claimed, self._client = False, None
-            self._fenced()
             return FencedError(f"Another coordinator leads now; nothing was written to {topic}.")
         try:
             producer.abort_transaction(CLAIM_TIMEOUT_S)
         except KafkaException as second:
-            log.warning("A transaction of %s could not be aborted: %s", self._id, second)
+            # What became of the transaction is not known, so that only a new claim can write again: whoever leads next
+            # makes one, be it this coordinator.
+            log.warning("A transaction of %s could not be aborted, and the lead is given up: %s", self._id, second)
             self._claimed, self._client = False, None
         return error if isinstance(error, WherryError) else kafka_error(f"write to {topic}", error)
 

@@ -1,0 +1,79 @@
+"""What becomes of a leader's writer when a transaction fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from wherry.contract.errors import FencedError, TransientError, WherryError
+from wherry.coordinator.store.topiclog import FencedWriter
+
+RECORDS = [(b"key", b"value")]
+
+
+class Producer:
+    """A client whose commit and abort fail as told."""
+
+    def __init__(self, commit: KafkaError | None, abort: KafkaError | None = None) -> None:
+        self._commit, self._abort = commit, abort
+        self.calls: list[str] = []
+
+    def begin_transaction(self) -> None:
+        self.calls.append("begin")
+
+    def produce(self, topic: str, value: bytes, key: bytes, on_delivery: Any) -> None:
+        self.calls.append("produce")
+
+    def commit_transaction(self, timeout_s: float) -> None:
+        self.calls.append("commit")
+        if self._commit is not None:
+            raise KafkaException(self._commit)
+
+    def abort_transaction(self, timeout_s: float) -> None:
+        self.calls.append("abort")
+        if self._abort is not None:
+            raise KafkaException(self._abort)
+
+
+def written(producer: Producer) -> tuple[FencedWriter, list[str], WherryError]:
+    """A claimed writer after one write, what it told, and the error of that write."""
+    told: list[str] = []
+
+    def fenced() -> None:
+        told.append("fenced")
+        writer.release()  # as a coordinator does that drops its work
+
+    writer = FencedWriter({}, "connect-cluster-g", fenced)
+    writer._claimed, writer._client = True, producer
+    with pytest.raises(WherryError) as caught:
+        writer.write("configs", RECORDS)
+    return writer, told, caught.value
+
+
+def test_a_write_that_fails_for_now_is_aborted_and_the_lead_is_kept() -> None:
+    producer = Producer(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+    writer, told, error = written(producer)
+    assert isinstance(error, TransientError)
+    assert (producer.calls[-1], told) == ("abort", [])
+    assert (writer._claimed, writer._client) == (True, producer)
+
+
+def test_a_writer_that_was_fenced_says_so_and_writes_no_more() -> None:
+    producer = Producer(KafkaError(KafkaError._FENCED, "fenced", True))
+    writer, told, error = written(producer)
+    assert isinstance(error, FencedError)
+    assert ("abort" in producer.calls, told) == (False, ["fenced"])
+    with pytest.raises(FencedError, match="does not lead"):
+        writer.write("configs", RECORDS)
+
+
+def test_a_transaction_that_cannot_even_be_aborted_gives_up_the_lead() -> None:
+    """Nothing could be written ever again otherwise, while this coordinator goes on leading."""
+    away = KafkaError(KafkaError._TIMED_OUT, "no answer")
+    writer, told, error = written(Producer(away, away))
+    assert isinstance(error, TransientError)
+    assert told == ["fenced"]
+    with pytest.raises(FencedError):
+        writer.write("configs", RECORDS)
