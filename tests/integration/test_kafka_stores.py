@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -10,14 +11,15 @@ from tests.support.stores import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import eventually
 
-from wherry.contract.errors import ConfigError, FencedError, WherryError
+from wherry.contract.errors import ConfigError, FencedError, TransientError, WherryError
 from wherry.contract.position import Position
 from wherry.coordinator.api import State, TargetState, UnavailableError
 from wherry.coordinator.kafka import KafkaAdmin
-from wherry.coordinator.store import StoredConnector, StoredStatus, StoredTopic
+from wherry.coordinator.store import StoredConnector, StoredStatus, StoredTopic, topiclog
 from wherry.coordinator.store.configlog import SessionKey
 from wherry.coordinator.store.internal_topics import InternalTopic, ensure
 from wherry.coordinator.store.kafka import KafkaStores
+from wherry.coordinator.store.topiclog import FencedWriter
 
 pytestmark = pytest.mark.integration
 POSITION = Position('{"filename":"f"}', '{"position":6}')
@@ -177,6 +179,39 @@ def test_a_configuration_too_large_for_a_record_is_refused_and_nothing_of_it_sta
             "c": ({"a": "1"}, TargetState.STARTED, ()),
             "d": ({"b": "2"}, TargetState.STARTED, ()),
         }
+
+
+def test_while_kafka_is_away_a_change_is_refused_in_time_and_nothing_of_it_stays(own_kafka, monkeypatch):
+    monkeypatch.setattr(topiclog, "WRITE_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(topiclog, "CLAIM_TIMEOUT_S", 2.0)
+    made = Cluster(own_kafka.bootstrap)
+    try:
+        told: list[str] = []
+        writer = FencedWriter(made.config, f"connect-cluster-{made.group}", lambda: told.append("lead given up"))
+        writer.claim()
+        ours = made.stores(writer)
+        ours.configs.put_connector("c", {"a": "1"})
+        own_kafka.kill()
+        began = time.monotonic()
+        with pytest.raises(TransientError, match=f"could not write to {made.group}-config"):
+            ours.configs.put_connector("c", {"a": "2"}, TargetState.PAUSED)
+        assert time.monotonic() - began < 10
+        own_kafka.start()
+        monkeypatch.undo()
+        if told:  # where the transaction could not be ended in time either
+            with pytest.raises(FencedError):
+                ours.configs.put_connector("c", {"a": "3"})
+        again = made.writer()
+        again.claim()
+        theirs = made.stores(again)
+        theirs.configs.put_connector("d", {})
+        found = theirs.configs.snapshot().connectors
+        assert {name: (dict(c.config), c.target_state) for name, c in found.items()} == {
+            "c": ({"a": "1"}, TargetState.STARTED),
+            "d": ({}, TargetState.STARTED),
+        }
+    finally:
+        made.close()
 
 
 def test_a_topic_that_cannot_serve_is_refused(bootstrap):
