@@ -24,6 +24,12 @@ pytestmark = pytest.mark.integration
 START_TIMEOUT_S = 120.0
 FLOW_TIMEOUT_S = 60.0
 SEND_S = 0.02
+READ_ALIKE = (
+    *("/", "/connectors?expand=status&expand=info", "/connector-plugins?connectorsOnly=false"),
+    *(f"/connectors/{name}{path}" for name in ("src", "snk") for path in ("", "/config", "/status", "/tasks")),
+    *(f"/connectors/{name}/{path}" for name in ("src", "snk") for path in ("offsets", "topics", "tasks/0/status")),
+)
+"""What leader and standby answer in the same words."""
 FROZEN_S = 15.0
 """Beyond the silence after which a lease ends."""
 TAKE_OVER_S_MAX = 20.0  # the target is 10 s on a machine of its own; CI has others beside it
@@ -176,6 +182,9 @@ def test_a_standby_forwards_answers_reads_and_takes_over_when_the_leader_is_kill
     pair.send(100)
     pair.wait()
     assert pair.received() == [f"line {number}" for number in range(100)]
+    for path in READ_ALIKE:
+        same = eventually(lambda: leader.rest.get(path) == standby.rest.get(path), 10)  # noqa: B023
+        assert same, (path, leader.rest.get(path), standby.rest.get(path))
 
     paths = ("/connectors?expand=status&expand=info", "/connectors/src/offsets", "/connectors/snk/status", "/")
     with Reader(standby.rest, *paths) as reader:
