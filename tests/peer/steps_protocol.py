@@ -206,6 +206,12 @@ def _names() -> Iterator[Step]:
         "/connectors/../health",
     ):
         yield Ask(f"odd path {path}", "GET", path, only=lambda body: body if isinstance(body, dict) else None)
+    long = "l" * 1500 + "-{x}"
+    stopped = {"name": long, "config": {**SOURCE_CONFIG, "file": "{dir}/none"}, "initial_state": "STOPPED"}
+    yield Ask("create a long name", "POST", "/connectors", stopped)
+    yield States(long, ("STOPPED",))
+    yield Ask("status of a long name", "GET", f"/connectors/{long}/status")
+    yield Ask("delete a long name", "DELETE", f"/connectors/{long}")
     for number, name in enumerate(
         ("  blanks {x}  ", "with space {x}", "dots.{x}", "ünïcode-{x}", "semi;{x}", "q?{x}#")
     ):
