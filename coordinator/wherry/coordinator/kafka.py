@@ -43,6 +43,7 @@ class KafkaAdmin:
         self._config = dict(config)
         self._lock = threading.Lock()
         self._client: Any = None
+        self._refusal: Any = None
         self._consumers = threading.BoundedSemaphore(CONSUMERS_MAX)
         self._topics = Coalesced(self._list_topics)
 
@@ -247,7 +248,8 @@ class KafkaAdmin:
 
                 try:
                     # librdkafka prints its connection troubles to stderr by itself; calls raise them here.
-                    self._client = AdminClient({"log_level": 0, **self._config})
+                    config: dict[str, Any] = {"log_level": 0, "error_cb": self._told, **self._config}
+                    self._client = AdminClient(config)
                 except KafkaException as error:
                     text = error.args[0].str()
                     raise ConfigError(
@@ -276,8 +278,22 @@ class KafkaAdmin:
         except Exception as error:
             failure = kafka_error(what, error)
             if failure.error_class is ErrorClass.TRANSIENT:
+                failure = self._refused(what, client) or failure
                 self._forget(client)
             raise failure from error
+
+    def _told(self, error: Any) -> None:
+        """Take in what happens to the client's connections, of which its calls say no more than that they failed."""
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL):
+            self._refusal = error
+
+    def _refused(self, what: str, client: Any) -> WherryError | None:
+        """Why no broker lets us in, if that is what a failed call comes from."""
+        self._refusal = None
+        client.poll(0)  # serves `_told`
+        return None if self._refusal is None else kafka_error(what, self._refusal)
 
 
 def _native(partition: TopicPartition, offset: int | None = None) -> Any:

@@ -135,14 +135,13 @@ class FencedWriter:
         Raises:
             WherryError: The cluster did not answer as it should; try again.
         """
-        from confluent_kafka import KafkaException, Producer
+        from confluent_kafka import KafkaException
 
         with self._lock:
             self._client = None
             self._claimed = True
-            producer = Producer(self._config)
             try:
-                producer.init_transactions(timeout_s)
+                self._client = self._begun(timeout_s)
             except KafkaException as error:
                 failure = kafka_error(f"claim the transactional id {self._id}", error)
                 log.warning(
@@ -151,8 +150,13 @@ class FencedWriter:
                     failure.message,
                     self._id,
                 )
-                return
-            self._client = producer
+
+    def _begun(self, timeout_s: float) -> Any:
+        from confluent_kafka import Producer
+
+        producer = Producer(self._config)
+        producer.init_transactions(timeout_s)
+        return producer
 
     def write(self, topic: str, records: Sequence[Bytes]) -> dict[TopicPartition, int]:
         """Write records in order, as one transaction."""
@@ -202,13 +206,25 @@ class FencedWriter:
             self._claimed, self._client = False, None
             return FencedError(f"Another coordinator leads now; nothing was written to {topic}.")
         try:
-            producer.abort_transaction(CLAIM_TIMEOUT_S)
+            self._abort(producer)
         except KafkaException as second:
             # What became of the transaction is not known, so that only a new claim can write again: whoever leads next
             # makes one, be it this coordinator.
             log.warning("A transaction of %s could not be aborted, and the lead is given up: %s", self._id, second)
             self._claimed, self._client = False, None
         return error if isinstance(error, WherryError) else kafka_error(f"write to {topic}", error)
+
+    def _abort(self, producer: Any) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            producer.abort_transaction(CLAIM_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.INVALID_TXN_STATE:
+                raise
+            # The broker knows of no transaction, having refused its first record, say; the client holds that for
+            # fatal. It looks at who claims first, so that this says, too, that nobody else has claimed the id.
+            self._client = self._begun(CLAIM_TIMEOUT_S)
 
 
 class TopicLog:

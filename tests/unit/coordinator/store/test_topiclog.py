@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from wherry.contract.errors import FencedError, TransientError, WherryError
+from wherry.contract.errors import AuthError, FencedError, TransientError, WherryError
 from wherry.coordinator.store.topiclog import FencedWriter
 
 RECORDS = [(b"key", b"value")]
@@ -77,3 +77,16 @@ def test_a_transaction_that_cannot_even_be_aborted_gives_up_the_lead() -> None:
     assert told == ["fenced"]
     with pytest.raises(FencedError):
         writer.write("configs", RECORDS)
+
+
+def test_a_transaction_the_broker_never_knew_of_costs_a_new_client_and_not_the_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So it is where the topic may not be written: its first record was refused."""
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed")
+    unknown = KafkaError(KafkaError.INVALID_TXN_STATE, "no transaction", True)
+    anew = Producer(None)
+    monkeypatch.setattr(FencedWriter, "_begun", lambda self, timeout_s: anew)
+    writer, told, error = written(Producer(refused, unknown))
+    assert isinstance(error, AuthError)
+    assert (told, writer._claimed, writer._client) == ([], True, anew)
