@@ -281,7 +281,9 @@ class TopicLog:
         deadline = time.monotonic() + APPEAR_TIMEOUT_S
         while (found := self._admin.topics().get(self.topic)) is None:
             if time.monotonic() >= deadline:
-                raise TransientError(f"The topic {self.topic} is not there.")
+                raise TransientError(
+                    f"The topic {self.topic} is not there, or this worker may not see it: grant it Describe and Read."
+                )
             self._closing.wait(POLL_S)
         return found
 
