@@ -12,7 +12,7 @@ from wherry.contract.batch import Batch, Constants, RowError, of_value
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError
 from wherry.contract.position import Position
 from wherry.worker.convert import DataError
-from wherry.worker.convert.step import Stage, StageFailure
+from wherry.worker.convert.step import Stage, StageFailure, keep_rows
 from wherry.worker.endpoints import FailedRow, Flushed, Remaining
 from wherry.worker.endpoints.columns import headers_array
 from wherry.worker.tolerance import ErrorRules, GivenUp, Tolerance, ToleranceExceededError, row_failure, unread_failure
@@ -102,6 +102,24 @@ def test_without_tolerance_only_the_first_bad_row_is_kept_because_later_ones_are
     with pytest.raises(ToleranceExceededError, match="offset 40"):
         Tolerance(rules(deadletterqueue_topic_name="dead"), "c", 0, letters).give_up([failure(2), failure(0)])
     assert [letter.value.to_pylist() for letter in letters.batches] == [[b"a"]]
+
+
+def test_a_record_of_which_several_rows_were_made_and_refused_is_one_dead_letter() -> None:
+    letters = Letters()
+    raw = failure().raw
+    # As a transformation leaves it: each row with the record it came from.
+    twice = keep_rows(raw, [0, 1, 1, 1])
+    refused = [StageFailure(twice, row, Stage.TASK_PUT, "x.Sink", DataError("No.")) for row in (1, 2, 3)]
+    told = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters).give_up(refused)
+    assert (told.skipped, told.dead_letters) == (1, 1)
+    assert [letter.value.to_pylist() for letter in letters.batches] == [[b"b"]]
+
+
+def test_rows_that_do_not_tell_where_they_came_from_are_dead_letters_each() -> None:
+    letters = Letters()
+    batch = of_value(pa.array([b"a", b"a"], pa.binary()))
+    refused = [StageFailure(batch, row, Stage.TASK_PUT, "x.Sink", DataError("No.")) for row in (0, 1)]
+    assert Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters).give_up(refused).dead_letters == 2
 
 
 def test_a_dead_letter_is_the_row_as_it_was_read() -> None:
