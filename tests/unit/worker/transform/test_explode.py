@@ -124,6 +124,23 @@ def test_a_record_of_which_one_row_fails_further_on_fails_as_a_whole() -> None:
     assert [mark.row_count for mark in after.marks] == [2]
 
 
+def test_with_a_predicate_rows_of_all_records_stay_in_their_order() -> None:
+    texts = [{"l": [1, 2]}, None, {"l": [3]}, None, {"l": []}]
+    prefix = "org.apache.kafka.connect.transforms.predicates."
+    config = {
+        "transforms": "e", "transforms.e.type": "Explode", "transforms.e.field": "l",
+        "transforms.e.predicate": "p", "transforms.e.negate": "true",
+        "predicates": "p", "predicates.p.type": f"{prefix}RecordIsTombstone",
+    }  # fmt: skip
+    batch = of_value(loose(*texts), constants=Constants("t", 0, 10), marks=[Mark(row, at(row)) for row in (1, 2, 5)])
+    stepped = Transforms(chain_of(config, is_sink=True)).apply(batch, batch)
+    ((after, raw),) = stepped.pieces
+    assert rows(after) == [{"l": 1}, {"l": 2}, None, {"l": 3}, None]
+    assert after.column("offset").to_pylist() == raw.column("offset").to_pylist() == [10, 10, 11, 12, 13]
+    assert [mark.row_count for mark in after.marks] == [2, 3, 5]
+    assert stepped.filtered == 1
+
+
 def test_a_record_that_would_become_too_large_fails_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explode, "MEASURED_FROM", 2)
     monkeypatch.setattr(explode, "RECORD_BYTES_MAX", 1000)
