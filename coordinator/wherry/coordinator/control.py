@@ -4,8 +4,8 @@ Turns calls into events and effects into answers; decides nothing. A lease keeps
 signals wait on it while its worker reconnects. Nothing here blocks on a store or on the machine: a stream's thread only
 moves messages between the wire and queues.
 
-Local masters are served on a Unix socket in a directory of our own; others on a TCP port as well, by TLS with a
-certificate of this run. Every call must carry the token that was put into the lease's spec.
+Workers of local masters are served on a Unix socket in a directory of our own; those of others on a TCP port, by TLS
+with a certificate of this run. Every call must carry the token that was put into the lease's spec.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         positions: Answers a source's question: (connector, partitions) -> one position each. May read a store.
         figures: Takes what leases count.
         directory: For the Unix socket; made with mode 0700.
-        tcp_host: Serve TCP as well, told to workers by this name; None for local masters.
+        tcp_host: Serve TCP instead, told to workers by this name; None for local masters.
         tcp_bind: The address to listen on for that; empty means the one of `tcp_host`.
     """
 
@@ -142,16 +142,17 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         path.unlink(missing_ok=True)  # left by a coordinator that was killed
         server = grpc.server(ThreadPoolExecutor(STREAMS_MAX, thread_name_prefix="control"), options=_OPTIONS)
         lease_pb2_grpc.add_LeaseServiceServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
-        server.add_insecure_port(f"unix://{path}")
-        endpoints = [f"unix://{path}"]
-        if self._tcp_host is not None:
+        if self._tcp_host is None:
+            server.add_insecure_port(f"unix://{path}")
+            self.endpoints = (f"unix://{path}",)
+        else:
+            # One way for all executors, also for one that happens to be on this machine.
             own = certificate.for_host(self._tcp_host)
             port = _listen(server, self._tcp_bind or self._tcp_host, own)
             self.certificate = own.certificate
-            endpoints.append(f"{self._tcp_host}:{port}")
+            self.endpoints = (f"{self._tcp_host}:{port}",)
         server.start()
         self._server = server
-        self.endpoints = tuple(endpoints)
 
     def stop(self, grace_s: float = 0.5) -> None:
         """End all streams and stop listening."""
