@@ -185,6 +185,7 @@ def own_address(master: str, fallback: str) -> str:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)  # sends nothing
-            return str(probe.getsockname()[0])
+            own = str(probe.getsockname()[0])
+            return f"[{own}]" if ":" in own else own
     except OSError:
         return fallback

@@ -156,6 +156,7 @@ def test_without_wishes_leases_are_dealt_as_spark_does() -> None:
     [
         ("spark://127.0.0.1:7077", "127.0.0.1"),
         ("spark://127.0.0.1:7077,10.9.9.9:7077", "127.0.0.1"),
+        ("spark://[::1]:7077", "[::1]"),
         ("spark://no.such.host.invalid:7077", "fallback"),
         ("yarn", "fallback"),
         ("k8s://https://api:6443", "fallback"),
