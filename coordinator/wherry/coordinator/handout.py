@@ -219,7 +219,8 @@ class Handout:
         )
         self.task_input(task.number, TaskInput.LAUNCHED, now_ms)
         self._around.starts.begin(lease_id, now_ms)
-        return fx.LeaseStart(lease_id, task.number, self._around.spread.launch(lease_id, (self.spec.name, task.number)))
+        executor = self._around.spread.launch(lease_id, (self.spec.name, task.number), now_ms)
+        return fx.LeaseStart(lease_id, task.number, executor)
 
     def move(self, number: int, now_ms: int) -> None:
         """End a task's lease in good order so that its next one starts where there is less to do."""
@@ -385,6 +386,8 @@ class Handout:
         self.leases[lease.id] = lease
         if lease.phase is not LeasePhase.ENDED:
             return
+        if given is LeaseInput.TIMED_OUT:
+            self._around.spread.silent(lease.id, now_ms)
         self.forget(lease.id)
         if self.spec.exactly_once and given is not LeaseInput.ENDED:
             self._out.append(fx.ShutOut(self.spec.name, self.spec, lease.task))

@@ -22,6 +22,8 @@ WINDOW_MS: Final = 30_000
 MOVES_AT_ONCE_MAX: Final = 2
 REST_MS: Final = 300_000
 """A task that was moved stays for so long."""
+SHUN_MS: Final = 60_000
+"""Nothing is asked to go to an executor for so long after a lease fell silent there; Spark needs as long to drop it."""
 RESTING_MAX: Final = 10_000
 MOVE_MS_MAX: Final = 60_000
 """A move that has not come to an end by then is no longer waited for."""
@@ -62,12 +64,15 @@ class Spread:
     _moving: dict[TaskKey, int] = field(default_factory=dict)
     """Tasks on their way, and until when they are waited for."""
     _resting: dict[TaskKey, int] = field(default_factory=dict)
+    _shunned: dict[str, int] = field(default_factory=dict)
+    """Executors that may hang, and until when they are left alone."""
 
     def executors_seen(self, executors: Iterable[Executor]) -> None:
         """Take in which executors there are."""
         slots = {executor.id: max(executor.slots, 1) for executor in executors}
         if slots != self._slots:
             self._slots = slots
+            self._shunned = {each: until_ms for each, until_ms in self._shunned.items() if each in slots}
             self._look_ms = None
 
     def loads(self) -> dict[str, int]:
@@ -76,9 +81,9 @@ class Spread:
 
     # ---- the life of a lease -----------------------------------------------------------------------------------
 
-    def launch(self, lease: str, key: TaskKey) -> str:
+    def launch(self, lease: str, key: TaskKey, now_ms: int) -> str:
         """Note a new lease and say where it would better run; empty when that is all the same, or all is full."""
-        chosen = self._best(key[0]) if len(self._slots) > 1 else ""
+        chosen = self._best(key[0], now_ms) if len(self._slots) > 1 else ""
         self._number += 1
         self._put(Placed(lease, key, chosen, self._number))
         return chosen
@@ -89,6 +94,7 @@ class Spread:
         if placed is None:
             return
         self._moving.pop(placed.key, None)
+        self._shunned.pop(executor, None)
         self._put(replace(placed, executor=executor, movable=movable))
 
     def over(self, lease: str) -> None:
@@ -96,6 +102,12 @@ class Spread:
         placed = self._placed.pop(lease, None)
         if placed is not None:
             self._count(placed.executor, -1)
+
+    def silent(self, lease: str, now_ms: int) -> None:
+        """Nothing was heard of a lease for too long: where it runs may hang as a whole."""
+        placed = self._placed.get(lease)
+        if placed is not None and placed.executor in self._slots:
+            self._shunned[placed.executor] = now_ms + SHUN_MS
 
     def rests(self, key: TaskKey) -> None:
         """Don't wait for a task that was to move: it is parked, paused or gone."""
@@ -109,7 +121,7 @@ class Spread:
             del self._moving[key]
         if self._moving:
             return []  # where these arrive decides what is still to be done
-        if self._direction({}) is None:
+        if self._direction({}, now_ms) is None:
             self._look_ms = None
             return []
         if self._look_ms is None:
@@ -139,21 +151,22 @@ class Spread:
 
     def _next_move(self, shifted: dict[str, int], now_ms: int) -> tuple[Placed, str] | None:
         """One lease of the fullest executor that may move, and where to; None when moving would not help."""
-        direction = self._direction(shifted)
+        direction = self._direction(shifted, now_ms)
         if direction is None:
             return None
         sources, target = direction
         found = (self._mover(source, now_ms) for source in sources)
         return next(((placed, target) for placed in found if placed is not None), None)
 
-    def _direction(self, shifted: dict[str, int]) -> tuple[list[str], str] | None:
+    def _direction(self, shifted: dict[str, int], now_ms: int) -> tuple[list[str], str] | None:
         """Executors from which a lease should go, fullest first, and the one it would go to; None if all is even."""
         if len(self._slots) < 2:
             return None
         slots = self._slots
         loads = {executor: load + shifted.get(executor, 0) for executor, load in self.loads().items()}
-        target = min(loads, key=lambda executor: ((loads[executor] + 1) / slots[executor], executor))
-        if loads[target] >= slots[target]:
+        free = [each for each in loads if loads[each] < slots[each] and not self._is_shunned(each, now_ms)]
+        target = min(free, key=lambda executor: ((loads[executor] + 1) / slots[executor], executor), default=None)
+        if target is None:
             return None
         # Strictly better, or nothing: with equal slots a difference of two or more.
         sources = [each for each in loads if (loads[target] + 1) * slots[each] < loads[each] * slots[target]]
@@ -171,8 +184,12 @@ class Spread:
 
     # ---- counting ----------------------------------------------------------------------------------------------
 
-    def _best(self, connector: str) -> str:
+    def _is_shunned(self, executor: str, now_ms: int) -> bool:
+        return self._shunned.get(executor, now_ms) > now_ms
+
+    def _best(self, connector: str, now_ms: int) -> str:
         loads = {executor: load for executor, load in self.loads().items() if load < self._slots[executor]}
+        loads = {each: load for each, load in loads.items() if not self._is_shunned(each, now_ms)} or loads
         of_connector: dict[str, int] = {}
         for placed in self._placed.values():
             if placed.key[0] == connector:

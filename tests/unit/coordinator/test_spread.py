@@ -7,7 +7,7 @@ import random
 import pytest
 
 from wherry.coordinator.events import Executor
-from wherry.coordinator.spread import MOVE_MS_MAX, MOVES_AT_ONCE_MAX, Spread, SpreadTimes
+from wherry.coordinator.spread import MOVE_MS_MAX, MOVES_AT_ONCE_MAX, SHUN_MS, Spread, SpreadTimes
 
 TIMES = SpreadTimes(window_ms=10_000, rest_ms=60_000)
 
@@ -20,7 +20,7 @@ def spread_over(*executors: str, slots: int = 16) -> Spread:
 
 def run(spread: Spread, lease: str, executor: str, connector: str = "c", *, movable: bool = True) -> None:
     """A lease, opened where Spark put it, whatever was asked for."""
-    spread.launch(lease, (connector, int(lease[1:])))
+    spread.launch(lease, (connector, int(lease[1:])), 0)
     spread.opened(lease, executor, movable=movable)
 
 
@@ -35,7 +35,7 @@ def uneven() -> Spread:
 def test_new_leases_go_where_there_is_least_to_do() -> None:
     spread = spread_over("a", "b", "c")
     for number in range(7):
-        spread.launch(f"l{number}", (f"c{number}", 0))
+        spread.launch(f"l{number}", (f"c{number}", 0), 0)
     assert sorted(spread.loads().values()) == [2, 2, 3]
 
 
@@ -43,22 +43,22 @@ def test_among_equals_a_connector_goes_where_it_has_less() -> None:
     spread = spread_over("a", "b")
     run(spread, "l0", "a", "mine")
     run(spread, "l1", "b", "other")
-    assert spread.launch("l2", ("mine", 2)) == "b"
+    assert spread.launch("l2", ("mine", 2), 0) == "b"
 
 
 def test_an_executor_with_more_slots_gets_more() -> None:
     spread = Spread(TIMES)
     spread.executors_seen([Executor("small", 2), Executor("big", 6)])
     for number in range(8):
-        spread.launch(f"l{number}", ("c", number))
+        spread.launch(f"l{number}", ("c", number), 0)
     assert spread.loads() == {"small": 2, "big": 6}
-    assert spread.launch("l8", ("c", 8)) == "", "all is full: left to Spark"
+    assert spread.launch("l8", ("c", 8), 0) == "", "all is full: left to Spark"
 
 
 @pytest.mark.parametrize("executors", [(), ("only",)])
 def test_with_one_executor_or_none_nothing_is_decided(executors: tuple[str, ...]) -> None:
     spread = spread_over(*executors)
-    assert spread.launch("l0", ("c", 0)) == ""
+    assert spread.launch("l0", ("c", 0), 0) == ""
     assert spread.moves(10**9) == []
     assert spread.due_ms() is None
 
@@ -117,7 +117,7 @@ def test_a_moved_task_rests() -> None:
     spread.moves(0)
     ((lease, key),) = spread.moves(10_000)
     spread.over(lease)
-    assert spread.launch("m0", key) == "b"
+    assert spread.launch("m0", key, 10_000) == "b"
     spread.opened("m0", "b", movable=True)
     assert spread.moves(10_500) == []
     for other in ("l0", "l1", "l2"):
@@ -146,6 +146,29 @@ def test_a_move_that_never_ends_is_not_waited_for_for_ever() -> None:
     assert spread.moves(10_000 + MOVE_MS_MAX) != [], "the others may go"
 
 
+def test_an_executor_that_fell_silent_is_left_alone_until_something_opens_there() -> None:
+    spread = spread_over("a", "b")
+    run(spread, "l0", "a")
+    spread.silent("l0", 0)
+    spread.over("l0")
+    assert [spread.launch(f"n{number}", ("c", number), number) for number in range(3)] == ["b", "b", "b"]
+    assert spread.moves(1) == []
+    assert spread.due_ms() is None, "nor does anything move there"
+    assert spread.launch("n3", ("c", 3), SHUN_MS) == "a"
+    spread.silent("n3", SHUN_MS)
+    assert spread.launch("n4", ("c", 4), SHUN_MS + 1) == "b"
+    spread.opened("n3", "a", movable=True)
+    assert spread.launch("n5", ("c", 5), SHUN_MS + 2) == "a", "it lives"
+
+
+def test_where_all_have_fallen_silent_one_is_as_good_as_another() -> None:
+    spread = spread_over("a", "b")
+    for number, executor in enumerate("ab"):
+        run(spread, f"l{number}", executor)
+        spread.silent(f"l{number}", 0)
+    assert spread.launch("l2", ("c", 2), 1) in ("a", "b")
+
+
 class Cluster:
     """Executors that come and go, and a Spark that puts leases where it likes; time by chance, all from one seed."""
 
@@ -168,7 +191,7 @@ class Cluster:
     def start(self, key: tuple[str, int]) -> None:
         self.leases += 1
         lease = f"l{self.leases}"
-        wish = self.spread.launch(lease, key)
+        wish = self.spread.launch(lease, key, self.now_ms)
         obeys = wish in self.executors and self.random.random() < 0.9
         self.where[lease] = wish if obeys else self.random.choice(sorted(self.executors))
         self.keys[lease] = key
