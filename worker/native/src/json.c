@@ -638,3 +638,48 @@ EXPORT int32_t wherry_json_check(const int32_t *offsets, const uint8_t *data, co
     }
     return rows;
 }
+
+#define HASH_BEGIN 0xCBF29CE484222325ULL
+#define HASH_STEP 0x100000001B3ULL
+
+/* What tells the members of an object and their order, from another's; 0 where it is none that can be told. */
+static uint64_t shape(cursor_t *cursor) {
+    uint64_t hash = HASH_BEGIN;
+    int escaped;
+    skip_blanks(cursor);
+    if (!next_is(cursor, '{'))
+        return 0;
+    skip_blanks(cursor);
+    if (next_is(cursor, '}'))
+        return hash;
+    for (;;) {
+        if (!next_is(cursor, '"'))
+            return 0;
+        const uint8_t *name = cursor->at;
+        if (!skip_text(cursor, &escaped))
+            return 0;
+        /* With the closing quote, so that two names are not one. */
+        for (; name < cursor->at; name++)
+            hash = (hash ^ *name) * HASH_STEP;
+        skip_blanks(cursor);
+        if (!next_is(cursor, ':') || !skip_value(cursor, 0))
+            return 0;
+        skip_blanks(cursor);
+        if (next_is(cursor, '}'))
+            return hash;
+        if (!next_is(cursor, ','))
+            return 0;
+        skip_blanks(cursor);
+    }
+}
+
+/* Tells which rows are objects of the same members in the same order: those of the same number, but for chance. */
+EXPORT void wherry_json_shapes(const int32_t *offsets, const uint8_t *data, const uint8_t *validity,
+                               int64_t validity_offset, int32_t rows, uint64_t *shapes) {
+    cursor_t cursor = {NULL, NULL, NULL, 0, 0};
+    for (int32_t row = 0; row < rows; row++) {
+        cursor.at = data + offsets[row];
+        cursor.end = data + offsets[row + 1];
+        shapes[row] = is_null(validity, validity_offset + row) ? 0 : shape(&cursor);
+    }
+}

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from wherry.worker import native
@@ -103,6 +104,29 @@ def all_objects(texts: pa.Array) -> bool | None:
         ctypes.c_int32(len(texts)),
     )
     return True if checked == len(texts) else None
+
+
+def shapes(texts: pa.Array) -> Any:
+    """Returns a number for each text: texts of the same number are objects of the same members, but for chance.
+
+    Null and what is no object has 0. None when the helper isn't there.
+    """
+    library = native.library()
+    if library is None or not len(texts):
+        return None
+    validity, offsets, data = texts.buffers()
+    if data is None:
+        return None
+    found = np.empty(len(texts), np.uint64)
+    library.wherry_json_shapes(
+        ctypes.c_void_p(offsets.address + 4 * texts.offset),
+        ctypes.c_void_p(data.address),
+        ctypes.c_void_p(validity.address if validity is not None and texts.null_count else None),
+        ctypes.c_int64(texts.offset),
+        ctypes.c_int32(len(texts)),
+        ctypes.c_void_p(found.ctypes.data),
+    )
+    return found
 
 
 @dataclasses.dataclass(slots=True)

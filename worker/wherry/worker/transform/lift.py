@@ -89,7 +89,7 @@ def _expression(kinds: dict[str, pa.DataType], blanks: str) -> str:
 
 
 def _kinds(texts: pa.Array) -> dict[str, pa.DataType]:
-    """Learns from the first rows what kinds the members are of; empty when they aren't all scalars."""
+    """Learns from the first rows what kinds the members are of; empty when not all are scalars, or there are none."""
     kinds: dict[str, pa.DataType] = {}
     unknown: set[str] = set()
     for row in range(min(len(texts), SAMPLE_MAX)):
@@ -112,4 +112,7 @@ def _kinds(texts: pa.Array) -> dict[str, pa.DataType]:
                 unknown.discard(name)
         if not unknown:
             return kinds
-    return {}
+    if not all(map(_PLAIN_NAME.fullmatch, unknown)):
+        return {}
+    # Null says nothing of its kind, and is the same in all of them.
+    return kinds | dict.fromkeys(unknown, pa.string())

@@ -146,6 +146,11 @@ class Loose:
         return self.rows
 
     @property
+    def texts(self) -> pa.Array | None:
+        """The rows as JSON, where they came so or have been written."""
+        return self._texts
+
+    @property
     def columns(self) -> Columns | None:
         """The rows as columns; None when it can't be proven that this says the same."""
         if not self._tried:

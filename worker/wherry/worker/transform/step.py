@@ -28,6 +28,7 @@ from wherry.worker.transform.dedupe import Stateful
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
 from wherry.worker.transform.rows import Loose, Positions, Rows, Side, Typed, batch_of, rows_of
+from wherry.worker.transform.shapes import can_part, parted
 
 logger: Final = logging.getLogger("wherry.worker.transform")
 # Rows that fail are cut out and the others tried again, so often at most: a transform tells all it finds at once.
@@ -44,6 +45,7 @@ class Transforms:
 
     def __init__(self, links: Sequence[Link]) -> None:
         self._links = tuple(links)
+        self._parts = can_part([link.transform for link in links])
         self._stateful = [link.transform for link in links if isinstance(link.transform, Stateful)]
         self._last: Batch | None = None
 
@@ -82,6 +84,8 @@ class Transforms:
     def _through(self, links: Sequence[Link], batch: Batch, raw: Batch) -> Stepped:
         failures: dict[int, StageFailure] = {}
         parts = _by_nulls(rows_of(batch))
+        if self._parts:
+            parts = [alike for part in parts for alike in parted(part)]
         for link in links:
             parts = [
                 after for part in parts if len(part) for after in self._apply(link, part, raw, failures) if len(after)
@@ -258,7 +262,8 @@ def _in_order(parts: list[tuple[Positions, Batch]]) -> tuple[Positions, list[Bat
         return parts[0][0], [parts[0][1]]
     origins = np.concatenate([index for index, _ in parts])
     order = np.argsort(origins, kind="stable")
-    batches = [_with_topic(batch) for _, batch in parts]
+    alike = len({batch.constants.topic for _, batch in parts}) == 1
+    batches = [_with_columns(batch, keep_topic=alike) for _, batch in parts]
     schema = batches[0].records.schema
     if all(batch.records.schema.equals(schema, check_metadata=True) for batch in batches):
         joined = concat(batches)
@@ -274,10 +279,10 @@ def _in_order(parts: list[tuple[Positions, Batch]]) -> tuple[Positions, list[Bat
     return origins[order], runs
 
 
-def _with_topic(batch: Batch) -> Batch:
+def _with_columns(batch: Batch, *, keep_topic: bool) -> Batch:
     """Makes columns in the same order of all parts; a constant topic may differ between them."""
     names = ("value", "key", "headers", "timestamp", TOPIC, "partition", "offset")
-    if batch.constants.topic is not None:
+    if batch.constants.topic is not None and not keep_topic:
         batch = batch.with_columns(topic=batch.column(TOPIC)).with_constants(
             dataclasses.replace(batch.constants, topic=None)
         )
