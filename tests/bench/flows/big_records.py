@@ -30,7 +30,7 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 FIGURES = (
     Figure("worker_mb", "the lease's worker, peak", "MB", 0, value_max=600.0),
-    Figure("sidecar_mb", "its sidecar, peak", "MB", 0, value_max=300.0),
+    Figure("sidecar_mb", "its sidecar, peak", "MB", 0, value_max=100.0),
     Figure("pss_mb", "memory of the system, peak", "MB", 0),
     Figure("records_per_second_all_in", "records, creation to last commit", "1/s", 1),
     Figure("cpu_us_all_in", "CPU of the system, all in", "µs/record", 0),
