@@ -184,7 +184,7 @@ class FencedWriter:
             # NB: committing flushes; `flush` leaves the error of a fenced client pending, to break what follows.
             producer.commit_transaction(WRITE_TIMEOUT_S)
         except (KafkaException, WherryError) as error:
-            raise self._failed(topic, producer, error) from error
+            raise self._failed(topic, producer, error, delivery) from error
         delivery.wait(producer, topic)  # committed is delivered: only the answers are outstanding
         return delivery.ends(topic)
 
@@ -199,7 +199,7 @@ class FencedWriter:
         self.release()
         self._plain.close()
 
-    def _failed(self, topic: str, producer: Any, error: Exception) -> WherryError:
+    def _failed(self, topic: str, producer: Any, error: Exception, delivery: _Delivery) -> WherryError:
         from confluent_kafka import KafkaException
 
         if isinstance(error, KafkaException) and error.args[0].fatal():
@@ -212,7 +212,10 @@ class FencedWriter:
             # makes one, be it this coordinator.
             log.warning("A transaction of %s could not be aborted, and the lead is given up: %s", self._id, second)
             self._claimed, self._client = False, None
-        return error if isinstance(error, WherryError) else kafka_error(f"write to {topic}", error)
+        if isinstance(error, WherryError):
+            return error
+        # The client itself only says how many records were refused.
+        return kafka_error(f"write to {topic}", delivery.failure or error)
 
     def _abort(self, producer: Any) -> None:
         from confluent_kafka import KafkaError, KafkaException
@@ -382,6 +385,12 @@ class _Delivery:
             else:
                 partition, end = message.partition(), message.offset() + 1
                 self._ends[partition] = max(end, self._ends.get(partition, 0))
+
+    @property
+    def failure(self) -> Any:
+        """Why a record was not taken, the first one; None when none was refused."""
+        with self._lock:
+            return self._error
 
     def ends(self, topic: str) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition."""

@@ -16,8 +16,10 @@ RECORDS = [(b"key", b"value")]
 class Producer:
     """A client whose commit and abort fail as told."""
 
-    def __init__(self, commit: KafkaError | None, abort: KafkaError | None = None) -> None:
-        self._commit, self._abort = commit, abort
+    def __init__(
+        self, commit: KafkaError | None, abort: KafkaError | None = None, delivery: KafkaError | None = None
+    ) -> None:
+        self._commit, self._abort, self._delivery = commit, abort, delivery
         self.calls: list[str] = []
 
     def begin_transaction(self) -> None:
@@ -25,6 +27,8 @@ class Producer:
 
     def produce(self, topic: str, value: bytes, key: bytes, on_delivery: Any) -> None:
         self.calls.append("produce")
+        if self._delivery is not None:
+            on_delivery(self._delivery, None)
 
     def commit_transaction(self, timeout_s: float) -> None:
         self.calls.append("commit")
@@ -90,3 +94,11 @@ def test_a_transaction_the_broker_never_knew_of_costs_a_new_client_and_not_the_l
     writer, told, error = written(Producer(refused, unknown))
     assert isinstance(error, AuthError)
     assert (told, writer._claimed, writer._client) == ([], True, anew)
+
+
+def test_of_records_that_were_refused_the_first_reason_is_told() -> None:
+    unsaid = KafkaError(KafkaError._INCONSISTENT, "3 message(s) failed delivery (see individual delivery reports)")
+    reason = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed")
+    _, told, error = written(Producer(unsaid, None, reason))
+    assert isinstance(error, AuthError)
+    assert ("not allowed" in error.message, told) == (True, [])
