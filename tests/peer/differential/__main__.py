@@ -21,8 +21,10 @@ from tests.peer.differential.report import differences
 from tests.peer.differential.wire import Wire
 from tests.peer.peers import CONNECT, WHERRY, Peer, together
 
+from wherry.coordinator.dev.errors import PortTakenError
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 
+START_TRIES = 3
 WAVE = 25
 """Connectors that run side by side; each has a process of its own in Wherry."""
 KEPT_LONG = {"log.retention.ms": "-1"}
@@ -69,12 +71,23 @@ def running(bootstrap: str, directory: Path) -> Iterator[dict[str, Player]]:
     ]
     wires = {peer.name: Wire(bootstrap) for peer in peers}
     try:
-        together(peers, lambda peer: peer.start())
+        together(peers, _start)
         yield {peer.name: Player(peer, wires[peer.name]) for peer in peers}
     finally:
         together(peers, lambda peer: peer.stop())
         for wire in wires.values():
             wire.close()
+
+
+def _start(peer: Peer) -> None:
+    """Starts it; on a busy machine somebody else may get the port between its choice and its use."""
+    for attempt in range(START_TRIES):
+        try:
+            peer.start()
+            return
+        except PortTakenError:
+            if attempt == START_TRIES - 1:
+                raise
 
 
 def compare(chosen: list[Case], bootstrap: str, directory: Path, budget_s: float = float("inf")) -> Findings:
