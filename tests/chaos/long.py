@@ -35,6 +35,7 @@ from wherry.coordinator.dev.postgres import LocalPostgres
 
 PLUGIN = Path(__file__).with_name("plugin")
 ROWS, PAUSE_S = 20, 0.04
+HURRYING = {"rows": "1000", "pause": "0"}
 RATE = 400
 """Records a second and flow: enough to have some under way always, little enough to leave the machine alone."""
 FAULT_EVERY_S = (2.0, 7.0)
@@ -308,6 +309,9 @@ def run(options: argparse.Namespace) -> list[str]:
             _roll(chaos, options.minutes * 60)
         else:
             _hurt_for(chaos, options.minutes * 60)
+        for flow in flows:
+            if isinstance(flow, Counted):
+                chaos.rest().create(flow.name, {**flow.config(), **HURRYING})  # what it could not give meanwhile
         feeding.join(STALL_S)
         chaos.wait({flow.name: each // flow.partitions * flow.partitions for flow in flows})
         print(f"seed {options.seed}, {each} records a flow, faults: {dict(chaos.done)}", flush=True)
