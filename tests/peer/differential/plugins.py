@@ -22,7 +22,7 @@ _SERVICES = {
 def built(folder: Path) -> Path:
     """Compiles the Java connectors into a folder of plugins and returns it."""
     classes, plugins = folder / "classes", folder / "plugins"
-    (plugins / "records").mkdir(parents=True)
+    (plugins / "records").mkdir(parents=True, exist_ok=True)
     compiler = find_java().executable.with_name("javac")
     command = [str(compiler), "--release", RELEASE, "-nowarn", "-d", str(classes), "-cp"]
     command += [class_path(ensure_jars(CONNECT)), *map(str, sorted(SOURCES.glob("*.java")))]
