@@ -121,7 +121,7 @@ FLOW = Flow(
     summary="200 B records with keys, 2 partitions, 2 tasks, from topic to topic: MirrorSourceConnector on both",
     figures=FIGURES,
     records=2_000_000,
-    warm_up_records=1_000_000,
+    warm_up_records=2_000_000,
     settings=WorkerSettings(key_converter=BYTES, value_converter=BYTES, extra=SETTINGS),
     run_once=run_once,
     plugins=(MIRROR_MAKER,),

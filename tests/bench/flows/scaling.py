@@ -54,7 +54,7 @@ FLOW = dataclasses.replace(
     name="scaling",
     summary="irregular JSON through Flatten, InsertField, ReplaceField and Cast: one task, then two",
     figures=FIGURES,
-    records=1_000_000,
-    warm_up_records=500_000,
+    records=600_000,
+    warm_up_records=600_000,
     run_once=run_once,
 )
