@@ -164,8 +164,8 @@ PLAIN = Flow(
     name="kafka-discard",
     summary="200 B JSON records, schemaless JsonConverter, 2 partitions, 2 tasks, into a sink that does nothing",
     figures=figures(speed=1.5, cost=0.7),
-    records=3_000_000,
-    warm_up_records=3_000_000,
+    records=5_000_000,
+    warm_up_records=5_000_000,
     settings=WorkerSettings(),
     run_once=Discard(BARE),
 )
@@ -181,8 +181,8 @@ ENVELOPED = dataclasses.replace(
     name="kafka-discard-envelope",
     summary="the same records in JsonConverter's envelope of schema and payload (1 kB), typed values",
     figures=figures(speed=2.0),
-    records=1_500_000,
-    warm_up_records=1_500_000,
+    records=2_000_000,
+    warm_up_records=2_000_000,
     run_once=Discard(ENVELOPE, kind="envelope"),
 )
 TEXTS = dataclasses.replace(
