@@ -6,7 +6,6 @@ import http.client
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from wherry.coordinator.config import properties
@@ -17,6 +16,7 @@ from wherry.coordinator.dev.jars import CONNECT, class_path, ensure_jars
 from wherry.coordinator.dev.java import find_java
 from wherry.coordinator.dev.ports import LOOPBACK, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import ProcessServer
 
 READY_TIMEOUT_S = 120.0
 HEALTH_TIMEOUT_S = 2.0
@@ -45,7 +45,7 @@ _MAINS: Mapping[Mode, str] = {
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-class RealConnect:
+class RealConnect(ProcessServer):
     """One Kafka Connect worker. A context manager; may be started again after `stop` or `kill`."""
 
     def __init__(
@@ -94,21 +94,8 @@ class RealConnect:
         self._connectors = tuple(path.absolute() for path in connectors)
         self._options = dict(options or {})
         self._jvm_options = tuple(jvm_options)
-        self._folder = server_folder("connect", work_dir)
+        super().__init__(server_folder("connect", work_dir))
         self._progress = progress
-        self._process: KeptProcess | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def rest_url(self) -> str:
@@ -124,17 +111,6 @@ class RealConnect:
     def log_path(self) -> Path:
         """The file that takes the worker's log."""
         return self.work_dir / "connect.log"
-
-    @property
-    def pid(self) -> int:
-        """Process id of the worker's JVM. Only after `start`."""
-        assert self._process is not None, "the worker was not started"
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the worker's process lives."""
-        return self._process is not None and self._process.is_running
 
     def launch(self) -> Self:
         """Start the worker's process and return at once, for who measures how long it takes. See `start`."""
@@ -181,29 +157,6 @@ class RealConnect:
                 return bool(answer.status == 200)
         except (OSError, http.client.HTTPException):  # not there yet, or 503 while it starts
             return False
-
-    def stop(self) -> None:
-        """Shut the worker down cleanly. Does nothing when it does not run."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """End the worker at once, as a crash would."""
-        if self._process is not None:
-            self._process.kill()
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the worker to end; tell whether it did within the time."""
-        return self._process is None or self._process.wait(timeout_s)
-
-    def last_words(self) -> str:
-        """Return the end of the log, for who tells that it ended by itself."""
-        return self._process.last_words() if self._process is not None else "it was not started."
-
-    def close(self) -> None:
-        """Stop the worker and delete its folder when it is temporary."""
-        self.stop()
-        self._folder.discard()
 
     def _settings(self) -> dict[str, str]:
         return {

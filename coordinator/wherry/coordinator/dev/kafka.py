@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wherry.coordinator.config import properties
@@ -23,6 +22,7 @@ from wherry.coordinator.dev.jars import BROKER, KAFKA_VERSION, cache_folder, cla
 from wherry.coordinator.dev.java import Java, find_java
 from wherry.coordinator.dev.ports import LOOPBACK, accepts_connections, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import ProcessServer
 
 READY_TIMEOUT_S = 60.0
 METADATA_TIMEOUT_S = 1.0
@@ -45,7 +45,7 @@ JVM_OPTIONS = (
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(ProcessServer):
     """One broker. A context manager; may be started again on the same ports and data after `stop` or `kill`."""
 
     def __init__(
@@ -74,24 +74,11 @@ class EmbeddedKafka:
         self.host = host
         self.port = port if port is not None else next(chosen)
         self.controller_port = controller_port if controller_port is not None else next(chosen)
-        self._folder = server_folder("kafka", data_dir)
+        super().__init__(server_folder("kafka", data_dir))
         self._options = dict(options or {})
         self._jvm_options = tuple(jvm_options)
         self._progress = progress
-        self._process: KeptProcess | None = None
         self._archive: ClassArchive | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def bootstrap(self) -> str:
@@ -107,17 +94,6 @@ class EmbeddedKafka:
     def log_path(self) -> Path:
         """The file that takes the broker's log."""
         return self.data_dir / "broker.log"
-
-    @property
-    def pid(self) -> int:
-        """Process id of the broker's JVM. Only after `start`."""
-        assert self._process is not None, "the broker was not started"
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the broker's process lives."""
-        return self._process is not None and self._process.is_running
 
     def start(self, timeout_s: float = READY_TIMEOUT_S) -> Self:
         """Start the broker and wait until it answers a metadata request. Does nothing when it runs.
@@ -148,24 +124,6 @@ class EmbeddedKafka:
             self._process.stop()
             if self._archive is not None:
                 self._archive.adopt()
-
-    def kill(self) -> None:
-        """End the broker at once, as a crash would, and keep its data."""
-        if self._process is not None:
-            self._process.kill()
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the broker to end; tell whether it did within the time."""
-        return self._process is None or self._process.wait(timeout_s)
-
-    def last_words(self) -> str:
-        """Return the end of the log, for who tells that it ended by itself."""
-        return self._process.last_words() if self._process is not None else "it was not started."
-
-    def close(self) -> None:
-        """Stop the broker and delete its data when they are temporary."""
-        self.stop()
-        self._folder.discard()
 
     @property
     def _log_dir(self) -> Path:

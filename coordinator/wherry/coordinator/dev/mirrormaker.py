@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wherry.coordinator.config import properties
@@ -14,6 +13,7 @@ from wherry.coordinator.dev.ivy import Progress
 from wherry.coordinator.dev.jars import CONNECT, KAFKA_VERSION, class_path, ensure_jars, jar_set
 from wherry.coordinator.dev.java import find_java
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import ProcessServer
 
 MIRROR = jar_set(f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}")
 READY_TIMEOUT_S = 120.0
@@ -22,7 +22,7 @@ _STARTED = "Kafka MirrorMaker started"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-class RealMirrorMaker:
+class RealMirrorMaker(ProcessServer):
     """One MirrorMaker with all flows of its file. A context manager.
 
     Args:
@@ -35,21 +35,8 @@ class RealMirrorMaker:
         self, settings: Mapping[str, str], *, work_dir: Path | None = None, progress: Progress | None = None
     ) -> None:
         self._settings = dict(settings)
-        self._folder = server_folder("mirrormaker", work_dir)
+        super().__init__(server_folder("mirrormaker", work_dir))
         self._progress = progress
-        self._process: KeptProcess | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def log_path(self) -> Path:
@@ -83,20 +70,6 @@ class RealMirrorMaker:
         self._process = KeptProcess(command)
         self._process.wait_until_ready(self._has_started, timeout_s)
         return self
-
-    def stop(self) -> None:
-        """Shut it down cleanly."""
-        if self._process is not None:
-            self._process.stop()
-
-    def last_words(self) -> str:
-        """Return the end of the log."""
-        return self._process.last_words() if self._process is not None else "it was not started."
-
-    def close(self) -> None:
-        """Stop it and delete its folder when it is temporary."""
-        self.stop()
-        self._folder.discard()
 
     def _has_started(self) -> bool:
         return self.log_path.exists() and _STARTED in self.log_path.read_text(errors="replace")

@@ -11,13 +11,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wherry.coordinator.dev.errors import BinariesMissingError, DevServerError, ServerStartError
 from wherry.coordinator.dev.folders import server_folder
 from wherry.coordinator.dev.ports import LOOPBACK, accepts_connections, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import ProcessServer
 
 READY_TIMEOUT_S = 60.0
 COMMAND_TIMEOUT_S = 60.0
@@ -40,7 +40,7 @@ class _Identity:
     group_id: int | None = None
 
 
-class LocalPostgres:
+class LocalPostgres(ProcessServer):
     """One PostgreSQL server with trust authentication on the loopback address. A context manager.
 
     Its settings are PostgreSQL's own unless `options` say otherwise; pass `{"fsync": "off"}` where durability
@@ -71,20 +71,7 @@ class LocalPostgres:
         self._binaries = binaries or find_binaries()
         self._options = dict(options or {})
         self._identity = _unprivileged_identity()
-        self._folder = server_folder("postgres", data_dir)
-        self._process: KeptProcess | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(server_folder("postgres", data_dir))
 
     @property
     def url(self) -> str:
@@ -106,17 +93,6 @@ class LocalPostgres:
         """The file that takes the server's log."""
         return self.data_dir / "postgres.log"
 
-    @property
-    def pid(self) -> int:
-        """Process id of the postmaster. Only after `start`."""
-        assert self._process is not None, "the server was not started"
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the postmaster lives."""
-        return self._process is not None and self._process.is_running
-
     def url_of(self, database: str) -> str:
         """Return the libpq address of a database."""
         return f"postgresql://{SUPERUSER}@{self.host}:{self.port}/{database}"
@@ -135,21 +111,6 @@ class LocalPostgres:
         self._process = KeptProcess(self._command())
         self._process.wait_until_ready(self._is_ready, timeout_s)
         return self
-
-    def stop(self) -> None:
-        """Disconnect all clients and shut the server down cleanly. Does nothing when it does not run."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """End the server at once, as a crash would."""
-        if self._process is not None:
-            self._process.kill()
-
-    def close(self) -> None:
-        """Stop the server and delete its data when they are temporary."""
-        self.stop()
-        self._folder.discard()
 
     def run_sql(self, statement: str, database: str = DATABASE) -> list[str]:
         """Run SQL and return the result's lines, columns separated by `|`, as psql prints them.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wherry.coordinator.dev.errors import ServerStartError
@@ -15,6 +14,7 @@ from wherry.coordinator.dev.jars import ensure_plugin, jar_set
 from wherry.coordinator.dev.java import find_java
 from wherry.coordinator.dev.ports import LOOPBACK, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import ProcessServer
 
 # The last line of versions that Java 17 runs.
 REGISTRY = jar_set("io.apicurio:apicurio-registry-app:2.6.13.Final:all@tar.gz")
@@ -25,7 +25,7 @@ JVM_OPTIONS = ("-Xmx500m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-
 _MAIN = "io.quarkus.runner.GeneratedMain"
 
 
-class LocalRegistry:
+class LocalRegistry(ProcessServer):
     """One schema registry that keeps its schemas in memory. A context manager."""
 
     def __init__(self, *, port: int | None = None, host: str = LOOPBACK, progress: Progress | None = None) -> None:
@@ -39,20 +39,7 @@ class LocalRegistry:
         self.host = host
         self.port = port if port is not None else free_ports(1, host)[0]
         self._progress = progress
-        self._folder = server_folder("registry", None)
-        self._process: KeptProcess | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(server_folder("registry", None))
 
     @property
     def url(self) -> str:
@@ -101,9 +88,3 @@ class LocalRegistry:
                 return bool(answer.status == 200)
         except (OSError, http.client.HTTPException):
             return False
-
-    def close(self) -> None:
-        """Stop it and delete its folder."""
-        if self._process is not None:
-            self._process.stop()
-        self._folder.discard()

@@ -9,7 +9,6 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from wherry.coordinator.dev.errors import ServerStartError
@@ -17,6 +16,7 @@ from wherry.coordinator.dev.folders import server_folder
 from wherry.coordinator.dev.java import find_java
 from wherry.coordinator.dev.ports import LOOPBACK, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand
+from wherry.coordinator.dev.server import Server
 
 READY_TIMEOUT_S: Final = 60.0
 STATUS_TIMEOUT_S: Final = 2.0
@@ -56,7 +56,7 @@ class Executor:
     """Number of the Worker it belongs to, from 0."""
 
 
-class SparkCluster:
+class SparkCluster(Server):
     """One Master and its Workers. A context manager; each of them may be killed and started again alone.
 
     The Master keeps what it knows in its folder, so that one that was killed goes on with the applications it had.
@@ -97,18 +97,6 @@ class SparkCluster:
         self._environment = dict(environment or {})
         self._master: KeptProcess | None = None
         self._workers: dict[int, KeptProcess] = {}
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def url(self) -> str:
