@@ -285,3 +285,11 @@ def test_a_row_that_is_no_json_is_rejected_and_the_others_are_written() -> None:
     errors = sink.write_batch(AuthorsBatch(value=pa.ExtensionArray.from_storage(JSON_TYPE, texts)))
     assert sink.seen == [{"a": 1}, 2]
     assert sorted((error.row, error.reason) for error in errors or ()) == [(1, "BAD_JSON"), (2, "REFUSED")]
+
+
+def test_a_day_beyond_pythons_years_is_rejected_and_the_others_are_written() -> None:
+    sink = Collecting()
+    days = pa.array([0, 2_147_483_647, 1], pa.int32()).cast(pa.date32())
+    errors = sink.write_batch(AuthorsBatch(value=days))
+    assert [(error.row, error.reason) for error in errors or ()] == [(1, "OUT_OF_RANGE")]
+    assert [day.isoformat() for day in sink.seen] == ["1970-01-01", "1970-01-02"]

@@ -67,6 +67,9 @@ def _place(raw: Batch, row: int) -> _Place | None:
     """Returns where a row was read; None when that was not in Kafka."""
     if row >= raw.num_rows:
         return None
+    constants = raw.constants
+    if constants.topic is not None and constants.partition is not None and constants.first_offset is not None:
+        return constants.topic, constants.partition, constants.first_offset + row
     one = raw.slice(row, 1)
     found = [one.column(name) for name in (TOPIC, PARTITION, OFFSET)]
     if any(column is None or not column[0].is_valid for column in found):

@@ -109,16 +109,28 @@ class Sink(Plugin[ConfigT]):
         """Writes a batch; returns the errors of the rows that can't be written."""
         try:
             rows = rows_of(batch)
-        except ValueError:
+        except (ValueError, OverflowError):
             return self._write_readable(batch)
         return self.write(rows)
 
     def _write_readable(self, batch: Batch) -> list[RowError]:
-        """Nobody has parsed JSON without a schema before; its bad rows are found here."""
+        """Finds the rows that Python can't tell.
+
+        Nobody has parsed JSON without a schema before, and a moment may lie beyond the years that Python knows.
+        """
         bad = bad_json(batch.value) | ({} if batch.key is None else bad_json(batch.key))
         errors = [RowError(row, ErrorClass.SCHEMA, "BAD_JSON", message=why) for row, why in bad.items()]
-        kept = [row for row in range(batch.num_rows) if row not in bad]
-        rows = [record for row in kept for record in rows_of(Batch.of(batch.slice(row, 1)))]
+        kept, rows = [], []
+        for row in range(batch.num_rows):
+            if row in bad:
+                continue
+            try:
+                rows += rows_of(Batch.of(batch.slice(row, 1)))
+            except (ValueError, OverflowError) as error:
+                why = f"A value can't be read: {error}."
+                errors.append(RowError(row, ErrorClass.SCHEMA, "OUT_OF_RANGE", message=why))
+            else:
+                kept.append(row)
         return errors + [replace(error, row=kept[error.row]) for error in self.write(rows) or ()]
 
     def flush(self, final: bool) -> Flushed | Iterable[Position] | None:

@@ -28,6 +28,8 @@ from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_t
 
 # Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
 SCHEMAS_KNOWN_MAX: Final = 1_000
+# Rows looked at first for the end of a run; then ever more.
+WINDOW_ROWS_MIN: Final = 64
 _HEAD: Final = '{"schema":'
 _MIDDLE: Final = ',"payload":'
 _TAIL: Final = b"}"
@@ -55,6 +57,7 @@ class EnvelopeReader:
         self._fixed = self._fixed_field(content)
         self._rules = connect_value if options.replace_null_with_default else keep_null
         self._by_prefix: dict[bytes, pa.Field] = {}
+        self._prefix_sizes: set[int] = set()
         self._by_schema: dict[str, pa.Field] = {}
 
     def read(self, column: pa.Array) -> Converted:
@@ -147,9 +150,9 @@ class EnvelopeReader:
     def _prefix(self, column: pa.Array) -> bytes | None:
         """Returns the bytes up to the payload of the first row that isn't null; None where it is of another make."""
         first: bytes | None = column[0].as_py()
-        for known in self._by_prefix:
-            if first is not None and first.startswith(known):
-                return known
+        for size in self._prefix_sizes:
+            if first is not None and first[:size] in self._by_prefix:
+                return first[:size]
         data = next((value for value in (item.as_py() for item in column.slice(0, 100)) if value is not None), None)
         if data is None or not data.startswith(_HEAD.encode()):
             return None
@@ -167,7 +170,9 @@ class EnvelopeReader:
             return None
         if len(self._by_prefix) >= SCHEMAS_KNOWN_MAX:
             self._by_prefix.clear()
+            self._prefix_sizes.clear()
         self._by_prefix[prefix] = field
+        self._prefix_sizes.add(len(prefix))
         return prefix
 
     @staticmethod
@@ -223,9 +228,16 @@ class EnvelopeWriter:
 
 def _run_length(column: pa.Array, prefix: bytes) -> int:
     """Returns how many rows from the first on have the prefix and end like an object, or are null."""
-    same = pc.and_(pc.starts_with(column, prefix), pc.ends_with(column, _TAIL))
-    index = pc.index(pc.fill_null(same, True), False).as_py()
-    return len(column) if index < 0 else int(index)
+    start, rows = 0, WINDOW_ROWS_MIN
+    while start < len(column):
+        window = column.slice(start, rows)
+        same = pc.and_(pc.starts_with(window, prefix), pc.ends_with(window, _TAIL))
+        index = pc.index(pc.fill_null(same, True), False).as_py()
+        if index >= 0:
+            return start + int(index)
+        # Where every row has a schema of its own, looking at all the rest each time would be quadratic.
+        start, rows = start + len(window), rows * 4
+    return len(column)
 
 
 def _read_natively(rows: pa.Array, field: pa.Field, head: int) -> pa.Array | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -209,11 +209,12 @@ def _aligned(batch: Batch, raw: Batch, runs: dict[str, tuple[Run, ...]]) -> Iter
         yield _with_runs(batch, {side: found[0] for side, found in runs.items()}), raw
         return
     ends = sorted({end for found in runs.values() for end in _ends(found)})
+    cuts = {side: _cuts(found, ends) for side, found in runs.items()}
     start = 0
     for end in ends:
         piece = batch.slice(start, end - start)
         cut = piece if raw is batch else raw.slice(start, end - start)
-        yield _with_runs(piece, {side: _cut(found, start, end) for side, found in runs.items()}), cut
+        yield _with_runs(piece, {side: next(found) for side, found in cuts.items()}), cut
         start = end
 
 
@@ -224,13 +225,17 @@ def _ends(runs: tuple[Run, ...]) -> Iterable[int]:
         yield total
 
 
-def _cut(runs: tuple[Run, ...], start: int, end: int) -> Run:
-    begin = 0
-    for run in runs:
-        if begin <= start and end <= begin + len(run.column):
-            return Run(run.field, run.column.slice(start - begin, end - start))
-        begin += len(run.column)
-    raise AssertionError("runs are cut at their ends only")
+def _cuts(runs: tuple[Run, ...], ends: list[int]) -> Iterator[Run]:
+    """Cuts runs at ends, which are those of the runs and others."""
+    start = begin = 0
+    left = iter(runs)
+    run = next(left)
+    for end in ends:
+        while begin + len(run.column) <= start:
+            begin += len(run.column)
+            run = next(left)
+        yield Run(run.field, run.column.slice(start - begin, end - start))
+        start = end
 
 
 def _with_runs(batch: Batch, runs: dict[str, Run]) -> Batch:
