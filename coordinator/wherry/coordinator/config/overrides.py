@@ -57,4 +57,7 @@ class OverridePolicy:
 
 
 def _overrides(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    return [(key, key[len(prefix) :]) for key in config for prefix in PREFIXES if key.startswith(prefix)]
+    # What names nothing behind its prefix overrides nothing, whatever the policy says.
+    return [
+        (key, key[len(prefix) :]) for key in config for prefix in PREFIXES if key.startswith(prefix) and key != prefix
+    ]

@@ -150,6 +150,10 @@ def test_a_client_the_connector_does_not_have_may_be_overridden_by_anybody():
     assert not errors({**GOOD, "consumer.override.x": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
 
 
+def test_an_override_that_names_nothing_is_none():
+    assert not errors({**GOOD, "producer.override.": "1"}, rules=ConnectorRules(overrides=OverridePolicy("None")))
+
+
 def test_what_the_plugin_found_is_added_to_its_keys():
     found = errors(GOOD, found={"file": ["No such folder."], "table.x": ["No such table."]})
     assert found == {"table.x": ["No such table."], "file": ["No such folder."]}
