@@ -67,6 +67,10 @@ RESETS: Final = {
     "largest": confluent_kafka.OFFSET_END,
 }
 
+LEADER_TOPICS_MAX: Final = 32
+LEADER_TIMEOUT_S: Final = 1.0
+"""For asking once who leads a topic's partitions; without an answer reading begins as well, a little later."""
+
 _value, _key, _headers = Message.value, Message.key, Message.headers
 _offset, _partition, _topic = Message.offset, Message.partition, Message.topic
 _error, _timestamp = Message.error, Message.timestamp
@@ -103,6 +107,7 @@ class KafkaReader:
             logs = client_logger(self._client_id)
             self._consumer = confluent_kafka.Consumer({**client.values, **own, "logger": logs})
             self._queues = self._open_queues()
+            self._know_leaders()
             self._assign()
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka consumer") from error
@@ -212,6 +217,19 @@ class KafkaReader:
     def _at_end(self, partition: TopicPartition) -> bool:
         end = self._ends.get(partition)
         return end is not None and (self._next[partition] or 0) <= end
+
+    def _know_leaders(self) -> None:
+        """Learn who leads the partitions that were never read before anything is asked of them.
+
+        The client otherwise looks for "the beginning" at once, finds no leader yet, and tries again 500 ms later
+        (measured: the first record after 504 ms instead of 5).
+        """
+        topics = sorted({partition.topic for partition, offset in self._next.items() if offset is None})
+        for topic in topics[:LEADER_TOPICS_MAX]:
+            try:
+                self._consumer.list_topics(topic, timeout=LEADER_TIMEOUT_S)
+            except KafkaException:
+                return  # it goes on without, only later
 
     def _assign(self) -> None:
         start = confluent_kafka.OFFSET_BEGINNING if self._reset_to is None else self._reset_to
