@@ -69,6 +69,7 @@ class HostUnderTest:
         holder: str = "test",
         holder_pid: int = 0,
         timeout_ms: int = 20_000,
+        alias: str = "",
         **config: str,
     ) -> Any:
         spec = lease_pb2.SidecarSpec(
@@ -78,6 +79,7 @@ class HostUnderTest:
             connector=connector,
             generation=generation,
             config=config,
+            alias=alias,
         )
         request = host_pb2.AcquireSidecarRequest(
             sidecar=spec, holder=holder, holder_pid=holder_pid, timeout_ms=timeout_ms
@@ -154,6 +156,12 @@ def test_a_sidecar_is_started_once_for_all_its_users(host: HostUnderTest) -> Non
     first, second = host.acquire(holder="one"), host.acquire(holder="two")
     assert first == second
     assert [list(sidecar.holders) for sidecar in host.sidecars()] == [["one", "two"]]
+
+
+def test_each_link_of_a_chain_has_a_sidecar_of_its_own(host: HostUnderTest) -> None:
+    first, second = host.acquire(alias="a"), host.acquire(alias="b")
+    assert first.pid != second.pid
+    assert host.acquire(alias="a") == first
 
 
 def test_a_sidecar_gets_a_clean_environment(host: HostUnderTest) -> None:
