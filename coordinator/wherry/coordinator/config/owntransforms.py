@@ -77,7 +77,7 @@ _DEDUPE: Final = (
         importance=HIGH, check=_fields_once,
     ),
     _number("window.ms", "How long a record is remembered.", 600_000, 2**53),
-    _number("window.records", "How many are remembered, about 150 bytes each.", 100_000, 5_000_000),
+    _number("window.records", "How many are remembered, about 200 bytes each.", 100_000, 5_000_000),
 )  # fmt: skip
 _SQL: Final = (
     transforms.setting(

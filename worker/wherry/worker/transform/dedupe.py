@@ -27,7 +27,7 @@ from wherry.worker.transform.rows import Rows, Side, Typed
 
 WINDOW_MS_DEFAULT: Final = 600_000
 WINDOW_RECORDS_DEFAULT: Final = 100_000
-# About 150 bytes each.
+# About 200 bytes each.
 WINDOW_RECORDS_MAX: Final = 5_000_000
 _WINDOW_MS_MAX: Final = 2**53
 _DIGEST_BYTES: Final = 16
