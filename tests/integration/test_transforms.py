@@ -23,6 +23,10 @@ pytestmark = pytest.mark.integration
 
 LIMIT_S = 90.0
 ROWS = 3_000
+FIRST = {
+    "FileStreamSource": {"topic": "t", "file": "/nowhere"},
+    "Datagen": {"topic": "t", "schema": "users", "sink.connector.class": "Table", "sink.database": "/tmp/first.sqlite"},
+}
 OWN = "wherry.transforms."
 # Slow enough to be killed amidst.
 SLOW = "(time.sleep(0.001), {changed})[1]"
@@ -31,6 +35,17 @@ SLOW = "(time.sleep(0.001), {changed})[1]"
 @pytest.fixture(scope="module")
 def wherry(kafka) -> Iterator[Standalone]:
     with Standalone(bootstrap=kafka.bootstrap, settings={"wherry.transforms.python.enabled": "true"}) as running:
+        # The first question to a plugin may have to wait until its environment is made.
+        for name, config in FIRST.items():
+            path, asked = (
+                f"/connector-plugins/{name}/config/validate",
+                {"name": "first", "connector.class": name, **config},
+            )
+            ready = eventually(
+                lambda path=path, asked=asked: running.rest.call("PUT", path, asked, timeout_s=180.0).status == 200,
+                180.0,
+            )
+            assert ready, running.log_tail()
         yield running
 
 
