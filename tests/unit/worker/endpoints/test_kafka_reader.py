@@ -71,6 +71,17 @@ def test_reading_starts_at_the_position_and_without_one_at_the_beginning(cluster
     assert values(read(make(("t", 0, None)), 3)) == [b"a", b"b", b"c"]
 
 
+def test_a_partition_never_read_is_read_as_soon_as_its_leader_is_known(cluster: Any, make: Make) -> None:
+    """The client's own way takes half a second; the quickest of several counts, because machines may be busy."""
+    cluster.produce("t", b"a")
+    took_s = []
+    for _ in range(5):
+        began = time.monotonic()
+        read(make(("t", 0, None)), 1)
+        took_s.append(time.monotonic() - began)
+    assert min(took_s) < 0.4
+
+
 def test_without_a_position_and_a_reset_to_latest_only_new_records_come(cluster: Any, make: Make) -> None:
     cluster.produce("t", b"old")
     reader = make(("t", 0, None), auto_offset_reset="latest")
