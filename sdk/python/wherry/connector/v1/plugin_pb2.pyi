@@ -187,7 +187,7 @@ class Capabilities(_message.Message):
     raw: bool
     transaction_boundaries: bool
     deletes: bool
-    def __init__(self, splits: _Optional[bool] = ..., watch: _Optional[bool] = ..., parkable: _Optional[bool] = ..., alter_offsets: _Optional[bool] = ..., typed: _Optional[bool] = ..., raw: _Optional[bool] = ..., transaction_boundaries: _Optional[bool] = ..., deletes: _Optional[bool] = ...) -> None: ...
+    def __init__(self, splits: bool = ..., watch: bool = ..., parkable: bool = ..., alter_offsets: bool = ..., typed: bool = ..., raw: bool = ..., transaction_boundaries: bool = ..., deletes: bool = ...) -> None: ...
 
 class ConfigKey(_message.Message):
     __slots__ = ("name", "type", "default_value", "required", "importance", "documentation", "group", "order_in_group", "width", "display_name", "dependents", "validators", "recommended_values", "aliases")
@@ -219,7 +219,7 @@ class ConfigKey(_message.Message):
     validators: _containers.RepeatedCompositeFieldContainer[Validator]
     recommended_values: _containers.RepeatedScalarFieldContainer[str]
     aliases: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[ConfigType, str]] = ..., default_value: _Optional[str] = ..., required: _Optional[bool] = ..., importance: _Optional[_Union[ConfigImportance, str]] = ..., documentation: _Optional[str] = ..., group: _Optional[str] = ..., order_in_group: _Optional[int] = ..., width: _Optional[_Union[ConfigWidth, str]] = ..., display_name: _Optional[str] = ..., dependents: _Optional[_Iterable[str]] = ..., validators: _Optional[_Iterable[_Union[Validator, _Mapping]]] = ..., recommended_values: _Optional[_Iterable[str]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[ConfigType, str]] = ..., default_value: _Optional[str] = ..., required: bool = ..., importance: _Optional[_Union[ConfigImportance, str]] = ..., documentation: _Optional[str] = ..., group: _Optional[str] = ..., order_in_group: _Optional[int] = ..., width: _Optional[_Union[ConfigWidth, str]] = ..., display_name: _Optional[str] = ..., dependents: _Optional[_Iterable[str]] = ..., validators: _Optional[_Iterable[_Union[Validator, _Mapping]]] = ..., recommended_values: _Optional[_Iterable[str]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Validator(_message.Message):
     __slots__ = ("range", "one_of", "pattern", "non_empty")
@@ -231,7 +231,7 @@ class Validator(_message.Message):
     one_of: OneOfValidator
     pattern: str
     non_empty: bool
-    def __init__(self, range: _Optional[_Union[RangeValidator, _Mapping]] = ..., one_of: _Optional[_Union[OneOfValidator, _Mapping]] = ..., pattern: _Optional[str] = ..., non_empty: _Optional[bool] = ...) -> None: ...
+    def __init__(self, range: _Optional[_Union[RangeValidator, _Mapping]] = ..., one_of: _Optional[_Union[OneOfValidator, _Mapping]] = ..., pattern: _Optional[str] = ..., non_empty: bool = ...) -> None: ...
 
 class RangeValidator(_message.Message):
     __slots__ = ("min", "max")
@@ -247,7 +247,7 @@ class OneOfValidator(_message.Message):
     IGNORE_CASE_FIELD_NUMBER: _ClassVar[int]
     values: _containers.RepeatedScalarFieldContainer[str]
     ignore_case: bool
-    def __init__(self, values: _Optional[_Iterable[str]] = ..., ignore_case: _Optional[bool] = ...) -> None: ...
+    def __init__(self, values: _Optional[_Iterable[str]] = ..., ignore_case: bool = ...) -> None: ...
 
 class ValidateConfigRequest(_message.Message):
     __slots__ = ("class_name", "config", "secrets", "level")
@@ -293,7 +293,7 @@ class ConfigValue(_message.Message):
     errors: _containers.RepeatedScalarFieldContainer[str]
     recommended_values: _containers.RepeatedScalarFieldContainer[str]
     visible: bool
-    def __init__(self, name: _Optional[str] = ..., errors: _Optional[_Iterable[str]] = ..., recommended_values: _Optional[_Iterable[str]] = ..., visible: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., errors: _Optional[_Iterable[str]] = ..., recommended_values: _Optional[_Iterable[str]] = ..., visible: bool = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
     __slots__ = ("connector", "class_name", "generation", "config", "secrets")
@@ -419,7 +419,7 @@ class MetricEvent(_message.Message):
     counter: bool
     unit: str
     attributes: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., value: _Optional[float] = ..., counter: _Optional[bool] = ..., unit: _Optional[str] = ..., attributes: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[float] = ..., counter: bool = ..., unit: _Optional[str] = ..., attributes: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PlanChanged(_message.Message):
     __slots__ = ("reason",)

@@ -5,7 +5,7 @@ import warnings
 
 from wherry.connector.v1 import plugin_pb2 as wherry_dot_connector_dot_v1_dot_plugin__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class PluginServiceStub:
+class PluginServiceStub(object):
     """A sidecar is one process of one plugin for one connector, and a gRPC server; the engine calls, and there are no
     callbacks. Its life:
 
@@ -95,7 +95,7 @@ class PluginServiceStub:
                 _registered_method=True)
 
 
-class PluginServiceServicer:
+class PluginServiceServicer(object):
     """A sidecar is one process of one plugin for one connector, and a gRPC server; the engine calls, and there are no
     callbacks. Its life:
 
@@ -225,7 +225,7 @@ def add_PluginServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class PluginService:
+class PluginService(object):
     """A sidecar is one process of one plugin for one connector, and a gRPC server; the engine calls, and there are no
     callbacks. Its life:
 

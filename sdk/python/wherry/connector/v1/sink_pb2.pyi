@@ -16,7 +16,7 @@ class EnsureTargetRequest(_message.Message):
     topic: str
     schema: bytes
     dry_run: bool
-    def __init__(self, topic: _Optional[str] = ..., schema: _Optional[bytes] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., schema: _Optional[bytes] = ..., dry_run: bool = ...) -> None: ...
 
 class EnsureTargetResponse(_message.Message):
     __slots__ = ("target", "actions", "schema")
@@ -64,7 +64,7 @@ class Flush(_message.Message):
     FINAL_FIELD_NUMBER: _ClassVar[int]
     id: int
     final: bool
-    def __init__(self, id: _Optional[int] = ..., final: _Optional[bool] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., final: bool = ...) -> None: ...
 
 class PartitionsChanged(_message.Message):
     __slots__ = ("partitions_json",)
@@ -170,7 +170,7 @@ class CommitResponse(_message.Message):
     __slots__ = ("repeated_commit",)
     REPEATED_COMMIT_FIELD_NUMBER: _ClassVar[int]
     repeated_commit: bool
-    def __init__(self, repeated_commit: _Optional[bool] = ...) -> None: ...
+    def __init__(self, repeated_commit: bool = ...) -> None: ...
 
 class SinkServiceAlterOffsetsRequest(_message.Message):
     __slots__ = ("connector", "class_name", "config", "secrets", "positions", "validate_only")
@@ -200,10 +200,10 @@ class SinkServiceAlterOffsetsRequest(_message.Message):
     secrets: _containers.ScalarMap[str, str]
     positions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Position]
     validate_only: bool
-    def __init__(self, connector: _Optional[str] = ..., class_name: _Optional[str] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+    def __init__(self, connector: _Optional[str] = ..., class_name: _Optional[str] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., validate_only: bool = ...) -> None: ...
 
 class SinkServiceAlterOffsetsResponse(_message.Message):
     __slots__ = ("handled",)
     HANDLED_FIELD_NUMBER: _ClassVar[int]
     handled: bool
-    def __init__(self, handled: _Optional[bool] = ...) -> None: ...
+    def __init__(self, handled: bool = ...) -> None: ...

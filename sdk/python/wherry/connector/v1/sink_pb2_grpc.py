@@ -5,7 +5,7 @@ import warnings
 
 from wherry.connector.v1 import sink_pb2 as wherry_dot_connector_dot_v1_dot_sink__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class SinkServiceStub:
+class SinkServiceStub(object):
     """Served by plugins with a sink class.
 
     Life of a Write stream, E the engine and S the sidecar:
@@ -71,7 +71,7 @@ class SinkServiceStub:
                 _registered_method=True)
 
 
-class SinkServiceServicer:
+class SinkServiceServicer(object):
     """Served by plugins with a sink class.
 
     Life of a Write stream, E the engine and S the sidecar:
@@ -148,7 +148,7 @@ def add_SinkServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class SinkService:
+class SinkService(object):
     """Served by plugins with a sink class.
 
     Life of a Write stream, E the engine and S the sidecar:

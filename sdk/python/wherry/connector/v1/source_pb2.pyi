@@ -34,7 +34,7 @@ class PlanResponse(_message.Message):
     retired: _containers.RepeatedCompositeFieldContainer[_common_pb2.Position]
     reached: _containers.RepeatedCompositeFieldContainer[_common_pb2.Position]
     complete: bool
-    def __init__(self, tasks: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., splits: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., replan_after_ms: _Optional[int] = ..., retired: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., reached: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., complete: _Optional[bool] = ...) -> None: ...
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., splits: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., replan_after_ms: _Optional[int] = ..., retired: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., reached: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., complete: bool = ...) -> None: ...
 
 class Work(_message.Message):
     __slots__ = ("id", "descriptor", "config", "order_group", "partitions_json", "rows_estimate", "bytes_estimate")
@@ -107,7 +107,7 @@ class ReadOpen(_message.Message):
     credit: _common_pb2.Credit
     frame_bytes_target: int
     traceparent: str
-    def __init__(self, generation: _Optional[int] = ..., task: _Optional[int] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., split: _Optional[bool] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., encodings: _Optional[_Iterable[_Union[_common_pb2.Encoding, str]]] = ..., credit: _Optional[_Union[_common_pb2.Credit, _Mapping]] = ..., frame_bytes_target: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., task: _Optional[int] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., split: bool = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., encodings: _Optional[_Iterable[_Union[_common_pb2.Encoding, str]]] = ..., credit: _Optional[_Union[_common_pb2.Credit, _Mapping]] = ..., frame_bytes_target: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class Committed(_message.Message):
     __slots__ = ("positions",)
@@ -163,7 +163,7 @@ class ReadEnd(_message.Message):
     __slots__ = ("complete",)
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     complete: bool
-    def __init__(self, complete: _Optional[bool] = ...) -> None: ...
+    def __init__(self, complete: bool = ...) -> None: ...
 
 class AlterOffsetsRequest(_message.Message):
     __slots__ = ("connector", "class_name", "config", "secrets", "positions", "validate_only")
@@ -193,10 +193,10 @@ class AlterOffsetsRequest(_message.Message):
     secrets: _containers.ScalarMap[str, str]
     positions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Position]
     validate_only: bool
-    def __init__(self, connector: _Optional[str] = ..., class_name: _Optional[str] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+    def __init__(self, connector: _Optional[str] = ..., class_name: _Optional[str] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., validate_only: bool = ...) -> None: ...
 
 class AlterOffsetsResponse(_message.Message):
     __slots__ = ("handled",)
     HANDLED_FIELD_NUMBER: _ClassVar[int]
     handled: bool
-    def __init__(self, handled: _Optional[bool] = ...) -> None: ...
+    def __init__(self, handled: bool = ...) -> None: ...

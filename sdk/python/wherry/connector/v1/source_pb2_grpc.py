@@ -5,7 +5,7 @@ import warnings
 
 from wherry.connector.v1 import source_pb2 as wherry_dot_connector_dot_v1_dot_source__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class SourceServiceStub:
+class SourceServiceStub(object):
     """Served by plugins with a source class.
 
     Life of a Read stream, E the engine and S the sidecar:
@@ -71,7 +71,7 @@ class SourceServiceStub:
                 _registered_method=True)
 
 
-class SourceServiceServicer:
+class SourceServiceServicer(object):
     """Served by plugins with a source class.
 
     Life of a Read stream, E the engine and S the sidecar:
@@ -148,7 +148,7 @@ def add_SourceServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class SourceService:
+class SourceService(object):
     """Served by plugins with a source class.
 
     Life of a Read stream, E the engine and S the sidecar:

@@ -5,7 +5,7 @@ import warnings
 
 from wherry.connector.v1 import transform_pb2 as wherry_dot_connector_dot_v1_dot_transform__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class TransformServiceStub:
+class TransformServiceStub(object):
     """Served by plugins with a transform class. Stateless: a frame's answer depends on the frame alone.
 
     Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order, one for each
@@ -47,7 +47,7 @@ class TransformServiceStub:
                 _registered_method=True)
 
 
-class TransformServiceServicer:
+class TransformServiceServicer(object):
     """Served by plugins with a transform class. Stateless: a frame's answer depends on the frame alone.
 
     Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order, one for each
@@ -79,7 +79,7 @@ def add_TransformServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class TransformService:
+class TransformService(object):
     """Served by plugins with a transform class. Stateless: a frame's answer depends on the frame alone.
 
     Life of an Apply stream: E open ─► S opened ─► { E frame ► S frame }* ─► close. Answers come in order, one for each

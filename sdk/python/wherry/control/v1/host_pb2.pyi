@@ -71,7 +71,7 @@ class AcquirePluginRequest(_message.Message):
     holder: str
     timeout_ms: int
     planning: bool
-    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., holder: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., planning: _Optional[bool] = ...) -> None: ...
+    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., holder: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., planning: bool = ...) -> None: ...
 
 class AcquirePluginResponse(_message.Message):
     __slots__ = ("endpoint", "instance_id")
@@ -141,4 +141,4 @@ class SidecarExit(_message.Message):
     code: int
     message: str
     expected: bool
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., expected: _Optional[bool] = ...) -> None: ...
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., expected: bool = ...) -> None: ...

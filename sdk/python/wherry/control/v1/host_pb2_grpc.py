@@ -5,7 +5,7 @@ import warnings
 
 from wherry.control.v1 import host_pb2 as wherry_dot_control_dot_v1_dot_host__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class HostServiceStub:
+class HostServiceStub(object):
     """Served by the sidecar host on a Unix socket, called by the coordinator and by workers of the same machine.
     The host starts a sidecar per connector and generation, waits for its socket, its health and its Hello, configures
     it, captures its output, watches its memory and kills what outlives its use. It dies with the process that started
@@ -70,7 +70,7 @@ class HostServiceStub:
                 _registered_method=True)
 
 
-class HostServiceServicer:
+class HostServiceServicer(object):
     """Served by the sidecar host on a Unix socket, called by the coordinator and by workers of the same machine.
     The host starts a sidecar per connector and generation, waits for its socket, its health and its Hello, configures
     it, captures its output, watches its memory and kills what outlives its use. It dies with the process that started
@@ -160,7 +160,7 @@ def add_HostServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class HostService:
+class HostService(object):
     """Served by the sidecar host on a Unix socket, called by the coordinator and by workers of the same machine.
     The host starts a sidecar per connector and generation, waits for its socket, its health and its Hello, configures
     it, captures its output, watches its memory and kills what outlives its use. It dies with the process that started

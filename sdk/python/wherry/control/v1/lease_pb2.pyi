@@ -147,7 +147,7 @@ class OpenLeaseResponse(_message.Message):
     policy: LeasePolicy
     paused: bool
     exactly_once: ExactlyOnce
-    def __init__(self, kind: _Optional[_Union[PipelineKind, str]] = ..., task: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., worker_config: _Optional[_Mapping[str, str]] = ..., work: _Optional[_Union[_source_pb2.Work, _Mapping]] = ..., split: _Optional[bool] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., partitions_json: _Optional[_Iterable[str]] = ..., host_endpoint: _Optional[str] = ..., sidecars: _Optional[_Iterable[_Union[SidecarSpec, _Mapping]]] = ..., policy: _Optional[_Union[LeasePolicy, _Mapping]] = ..., paused: _Optional[bool] = ..., exactly_once: _Optional[_Union[ExactlyOnce, _Mapping]] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[PipelineKind, str]] = ..., task: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., worker_config: _Optional[_Mapping[str, str]] = ..., work: _Optional[_Union[_source_pb2.Work, _Mapping]] = ..., split: bool = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., partitions_json: _Optional[_Iterable[str]] = ..., host_endpoint: _Optional[str] = ..., sidecars: _Optional[_Iterable[_Union[SidecarSpec, _Mapping]]] = ..., policy: _Optional[_Union[LeasePolicy, _Mapping]] = ..., paused: bool = ..., exactly_once: _Optional[_Union[ExactlyOnce, _Mapping]] = ...) -> None: ...
 
 class ExactlyOnce(_message.Message):
     __slots__ = ("transactional_id", "offsets_topic", "boundary", "interval_ms")
@@ -199,7 +199,7 @@ class SidecarSpec(_message.Message):
     typed: bool
     parkable: bool
     alias: str
-    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., class_name: _Optional[str] = ..., role: _Optional[_Union[_common_pb2.Role, str]] = ..., connector: _Optional[str] = ..., generation: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., typed: _Optional[bool] = ..., parkable: _Optional[bool] = ..., alias: _Optional[str] = ...) -> None: ...
+    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., class_name: _Optional[str] = ..., role: _Optional[_Union[_common_pb2.Role, str]] = ..., connector: _Optional[str] = ..., generation: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., typed: bool = ..., parkable: bool = ..., alias: _Optional[str] = ...) -> None: ...
 
 class LeasePolicy(_message.Message):
     __slots__ = ("report_interval_ms", "commit_interval_ms", "idle_park_ms", "coordinator_timeout_ms", "drain_timeout_ms")
@@ -263,7 +263,7 @@ class LeaseReport(_message.Message):
     trouble: str
     topics: _containers.RepeatedScalarFieldContainer[str]
     sidecar_pids: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, seq: _Optional[int] = ..., phase: _Optional[_Union[LeasePhase, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., splits_done: _Optional[_Iterable[str]] = ..., want_split: _Optional[bool] = ..., counts: _Optional[_Union[LeaseCounts, _Mapping]] = ..., tokens: _Optional[_Iterable[bytes]] = ..., lag: _Optional[int] = ..., trouble: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., sidecar_pids: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, seq: _Optional[int] = ..., phase: _Optional[_Union[LeasePhase, str]] = ..., positions: _Optional[_Iterable[_Union[_common_pb2.Position, _Mapping]]] = ..., splits_done: _Optional[_Iterable[str]] = ..., want_split: bool = ..., counts: _Optional[_Union[LeaseCounts, _Mapping]] = ..., tokens: _Optional[_Iterable[bytes]] = ..., lag: _Optional[int] = ..., trouble: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., sidecar_pids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LeaseCounts(_message.Message):
     __slots__ = ("records_read", "records_written", "bytes_read", "bytes_written", "records_filtered", "failures", "errors", "skipped", "retries", "dead_letters", "batches", "read_time_us", "convert_time_us", "write_time_us", "commit_time_us", "commits", "latency_buckets", "logged", "dead_letter_failures", "last_error_ms")
@@ -357,7 +357,7 @@ class PauseLease(_message.Message):
     __slots__ = ("paused",)
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     paused: bool
-    def __init__(self, paused: _Optional[bool] = ...) -> None: ...
+    def __init__(self, paused: bool = ...) -> None: ...
 
 class AssignWork(_message.Message):
     __slots__ = ("work", "positions")

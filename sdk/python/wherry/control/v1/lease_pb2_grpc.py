@@ -5,7 +5,7 @@ import warnings
 
 from wherry.control.v1 import lease_pb2 as wherry_dot_control_dot_v1_dot_lease__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class LeaseServiceStub:
+class LeaseServiceStub(object):
     """Served by the coordinator, called by workers. Life of a lease, W the worker and C the coordinator:
 
     1. C starts a Spark task with a LeaseSpec. W calls OpenLease. C answers with the work and the *current* positions,
@@ -55,7 +55,7 @@ class LeaseServiceStub:
                 _registered_method=True)
 
 
-class LeaseServiceServicer:
+class LeaseServiceServicer(object):
     """Served by the coordinator, called by workers. Life of a lease, W the worker and C the coordinator:
 
     1. C starts a Spark task with a LeaseSpec. W calls OpenLease. C answers with the work and the *current* positions,
@@ -102,7 +102,7 @@ def add_LeaseServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class LeaseService:
+class LeaseService(object):
     """Served by the coordinator, called by workers. Life of a lease, W the worker and C the coordinator:
 
     1. C starts a Spark task with a LeaseSpec. W calls OpenLease. C answers with the work and the *current* positions,
