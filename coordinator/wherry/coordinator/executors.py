@@ -24,6 +24,9 @@ EXECUTORS_POLL_S: Final = 1.0
 EXECUTORS_ABSENT_S: Final = 30.0
 """Without any executor for so long the session is taken for lost: a Master that forgot it gives it no new ones."""
 EXECUTORS_ABSENT_S_MAX: Final = 480.0
+SETTLED_S: Final = 2.0
+"""Executors come one after another: leases that start when none has come for so long are dealt to all of them."""
+SETTLED_S_MAX: Final = 15.0
 SPARK_PORT: Final = 7077
 PLACE_WAIT: Final = "0s"
 """How long Spark holds a lease back for the executor that was asked for. Where that has a slot it goes there
@@ -61,14 +64,21 @@ class Executors:
         self._clock = clock
         self._ids: frozenset[str] = frozenset()
         self._found: dict[str, Found] = {}
-        self._absent_since_s = clock()
+        self._absent_since_s = self._began_s = self._changed_s = clock()
         self._absent_s = EXECUTORS_ABSENT_S
-        self._told_absent = False
 
     def new_session(self) -> None:
         """Forget those of the last session."""
+        if self._found:
+            self._post(ev.ExecutorsSeen(()))  # the new session's have the same ids
         self._ids, self._found = frozenset(), {}
-        self._absent_since_s, self._told_absent = self._clock(), False
+        self._absent_since_s = self._began_s = self._changed_s = self._clock()
+
+    @property
+    def settled(self) -> bool:
+        """Whether leases may start: executors are there and no more of them have come lately, or it has taken long."""
+        now_s = self._clock()
+        return now_s - self._began_s >= SETTLED_S_MAX or bool(self._ids and now_s - self._changed_s >= SETTLED_S)
 
     def place(self, executor: str) -> str:
         """How Spark writes the wish to run there; empty when it is not there, or when there is no wish."""
@@ -79,7 +89,7 @@ class Executors:
         """See who is there now, and return who is new."""
         ids = frozenset(filter(None, str(context._jsc.sc().getExecutorIds().mkString(",")).split(",")))
         if ids:
-            self._absent_since_s, self._told_absent, self._absent_s = self._clock(), False, EXECUTORS_ABSENT_S
+            self._absent_since_s, self._absent_s = self._clock(), EXECUTORS_ABSENT_S
         if ids == self._ids:
             return []
         found = {each.id: each for each in _listed(context) if each.id in ids}
@@ -91,7 +101,7 @@ class Executors:
                 log.warning("Spark's executor %s on %s is gone; its leases run again elsewhere", each.id, each.host)
         for each in new:
             log.info("Spark's executor %s on %s is there, with %d slots", each.id, each.host, each.slots)
-        self._ids, self._found = ids, found
+        self._ids, self._found, self._changed_s = ids, found, self._clock()
         self._post(ev.ExecutorsSeen(tuple(ev.Executor(each.id, each.slots) for each in found.values())))
         return new
 

@@ -312,12 +312,10 @@ class SparkEngine:
 
     def _watch(self, context: Any) -> str:
         """Tell that Spark is there, warm it up while nothing runs, and return when it is no longer, and why."""
-        self.state, self.message = "up", "Spark is running."
-        log.info("Spark %s is up after %.1f s (%s)", context.version, self.started_s, self.settings.master)
-        self._post(ev.EngineUp())
         process = getattr(context._gateway, "proc", None)
         if not self.settings.local:
             return self._watch_cluster(context, process)
+        self._up(context)
         if not self._stopping.wait(WARM_UP_AFTER_S) and self._job_number == 0:
             _quietly(lambda: _warm_up(context))
         while not self._stopping.is_set():
@@ -330,9 +328,15 @@ class SparkEngine:
                     process.wait(0.5)
         return _JVM_ENDED
 
+    def _up(self, context: Any) -> None:
+        self.state, self.message = "up", "Spark is running."
+        log.info("Spark %s is up after %.1f s (%s)", context.version, self.started_s, self.settings.master)
+        self._post(ev.EngineUp())
+
     def _watch_cluster(self, context: Any, process: Any) -> str:
         """Follow executors until the session is lost: its JVM, its place at the Master, or all executors for long."""
         self._executors.new_session()
+        up = False
         while not self._stopping.wait(EXECUTORS_POLL_S):
             if process is not None and process.poll() is not None:
                 break
@@ -345,6 +349,9 @@ class SparkEngine:
                 continue
             if new:
                 warm_up(context, new, lambda: not self._stopping.is_set())
+            if not up and self._executors.settled:
+                up = True
+                self._up(context)
             if why := self._executors.given_up(self.settings.master):
                 return why
         return _JVM_ENDED

@@ -11,6 +11,8 @@ from wherry.coordinator import events as ev
 from wherry.coordinator.executors import (
     EXECUTORS_ABSENT_S,
     EXECUTORS_ABSENT_S_MAX,
+    SETTLED_S,
+    SETTLED_S_MAX,
     Executors,
     Found,
     own_address,
@@ -139,6 +141,24 @@ def test_an_executor_that_came_makes_the_wait_short_again() -> None:
     assert not watched.executors.given_up("spark://a:7077")
     watched.now_s += 1
     assert watched.executors.given_up("spark://a:7077")
+
+
+def test_leases_wait_until_no_more_executors_come_or_it_takes_long() -> None:
+    watched = Watched()
+    assert not watched.executors.settled
+    watched.there(("0", "a:1", 8))
+    watched.now_s = SETTLED_S - 0.5
+    watched.there(("0", "a:1", 8), ("1", "b:1", 8))
+    watched.now_s = SETTLED_S
+    assert not watched.executors.settled, "another one has come"
+    watched.now_s = 2 * SETTLED_S
+    assert watched.executors.settled
+    watched.executors.new_session()
+    assert watched.events[-1] == ev.ExecutorsSeen(()), "those of the last session are forgotten"
+    watched.now_s += SETTLED_S_MAX - 0.1
+    assert not watched.executors.settled
+    watched.now_s += 0.1
+    assert watched.executors.settled, "leases are told that there is no slot"
 
 
 def test_without_wishes_leases_are_dealt_as_spark_does() -> None:
