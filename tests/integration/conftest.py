@@ -5,10 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.fixtures import bootstrap, database, free_port, kafka, new_topic, own_kafka, postgres, topic
+from tests.support.fixtures import (
+    bootstrap,
+    database,
+    free_port,
+    kafka,
+    new_topic,
+    own_kafka,
+    postgres,
+    registry,
+    topic,
+)
 from tests.support.pumps import sidecar
 
-__all__ = ["bootstrap", "database", "free_port", "kafka", "new_topic", "own_kafka", "postgres", "sidecar", "topic"]
+__all__ = [
+    "bootstrap",
+    "database",
+    "free_port",
+    "kafka",
+    "new_topic",
+    "own_kafka",
+    "postgres",
+    "registry",
+    "sidecar",
+    "topic",
+]
 
 _HERE = Path(__file__).parent
 

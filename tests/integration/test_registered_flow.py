@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.support.pumps import everything
 from tests.support.registry_proxy import Door, guarded
 from tests.support.standalone import Standalone
@@ -75,12 +73,6 @@ def asked(database: Path, statement: str) -> list[tuple[object, ...]]:
 
 def arrived(folder: Path, count: int) -> bool:
     return all(asked(folder / f"{kind}.sqlite", "SELECT count(*) FROM rows") == [(count,)] for kind in KINDS)
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[LocalRegistry]:
-    with LocalRegistry() as server:
-        yield server
 
 
 def test_records_with_schemas_arrive_once_through_a_restart_new_schemas_and_a_lost_registry(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -19,13 +18,6 @@ CLASSES = (
     "io.confluent.connect.json.JsonSchemaConverter",
     "io.confluent.connect.protobuf.ProtobufConverter",
 )
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[LocalRegistry]:
-    """One registry for these tests."""
-    with LocalRegistry() as server:
-        yield server
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import base64
 import ssl
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ from wherry.worker.convert.registry import converters_of
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
 SSL = "value.converter.schema.registry.ssl."
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[LocalRegistry]:
-    with LocalRegistry() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

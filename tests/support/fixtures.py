@@ -11,6 +11,7 @@ from tests.support.topics import create_topic
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.ports import free_ports
 from wherry.coordinator.dev.postgres import LocalPostgres
+from wherry.coordinator.dev.registry import LocalRegistry
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +48,13 @@ def own_kafka() -> Iterator[EmbeddedKafka]:
     """A running broker of the test's own, to kill and start again."""
     with EmbeddedKafka() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[LocalRegistry]:
+    """One real schema registry for the whole run; leave it running, and use subjects of your own."""
+    with LocalRegistry() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
