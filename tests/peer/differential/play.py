@@ -177,7 +177,7 @@ class Player:
         lines = [*map(_canonical, lines)] if case.shows_records else lines
         dead = [self._neutral(case, message, "dead") for message in written.get(self._dead(case), ())]
         if case.is_wide:
-            lines, dead = sorted(lines), sorted(dead, key=repr)
+            lines, dead = sorted(lines, key=_loosely), sorted(dead, key=_loosely)
         return Outcome(201, state, tuple(lines), dead=tuple(dead), why=why)
 
     def _sources(self, case: Case, messages: list[Any]) -> tuple[Written, ...]:
@@ -190,7 +190,7 @@ class Player:
                 free.append(self._neutral(case, message, f"{topic}-*"))
             else:
                 placed.append(self._neutral(case, message, f"{topic}-{message.partition()}"))
-        return (*placed, *sorted(free, key=repr))
+        return (*placed, *sorted(free, key=_loosely))
 
     def _neutral(self, case: Case, message: Any, place: str) -> Written:
         neutral = _neutral(self._name(case))
@@ -199,6 +199,12 @@ class Player:
         return Written(
             place, neutral(message.key()), neutral(message.value()), headers, stamp if stamp < MADE_BEFORE_MS else None
         )
+
+
+def _loosely(record: Any) -> tuple[str, str]:
+    """A key to sort by that does not mind the order of a map's entries, of which there is none."""
+    text = repr(record)
+    return "".join(sorted(text)), text
 
 
 def _canonical(line: bytes) -> bytes:

@@ -25,7 +25,7 @@ class Wire:
         common = {"bootstrap.servers": bootstrap, **_QUIET}
         self._admin = AdminClient(dict(common))
         self._producers = {
-            kind: Producer({**common, "linger.ms": 5, "compression.type": kind})
+            kind: Producer({**common, "linger.ms": 5, "compression.type": kind, "enable.idempotence": True})
             for kind in ("none", "gzip", "lz4", "zstd", "snappy")
         }
         self._consumer = Consumer({

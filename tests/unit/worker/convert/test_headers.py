@@ -121,6 +121,14 @@ def test_typed_headers_of_transforms_become_bytes_for_a_sink_and_others_stay() -
     assert WriteHeaders(made()).apply(raw, raw).pieces[0][0] is raw
 
 
+def test_a_typed_header_that_its_converter_cannot_write_is_text_to_a_sink() -> None:
+    raw = batch(None, None)
+    column = headers.append(None, [[headers.entry("n", values.parse('["a","b"]'))], []])
+    (piece,) = WriteHeaders(made(header_converter="Double")).apply(raw.with_columns(headers=column), raw).pieces
+    assert piece[0].headers is not None
+    assert piece[0].headers.to_pylist() == [[{"name": "n", "value": b'["a","b"]'}], None]
+
+
 def test_number_converters_take_only_their_own_type_as_a_header() -> None:
     column = headers.append(None, [[headers.entry("n", Typed(INT32_SCHEMA, 5))]])
     integer = converters_of({"header.converter": "Integer"}, {}).headers

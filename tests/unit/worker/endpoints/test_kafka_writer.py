@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from wherry.contract.batch import Batch, Constants, mark_only, of_value
-from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.errors import ConfigError, SchemaError, TransientError
 from wherry.contract.position import Position
 from wherry.worker.endpoints.columns import headers_array
 from wherry.worker.endpoints.kafka_config import writer_config
-from wherry.worker.endpoints.kafka_writer import KafkaWriter
+from wherry.worker.endpoints.kafka_writer import KafkaWriter, _trouble_of
 
 Make = Callable[..., KafkaWriter]
 
@@ -125,6 +125,21 @@ def test_a_record_that_is_too_large_fails_by_itself(cluster: Any, make: Make) ->
     assert (failed.raw, failed.row, failed.error.reason) == (batch, 1, "MSG_SIZE_TOO_LARGE")
     assert writer.failed_rows() == []
     assert [message.value() for message in consume(cluster.bootstrap, "t", 2)] == [b"a", b"c"]
+
+
+@pytest.mark.parametrize("code", [KafkaError.TOPIC_EXCEPTION, KafkaError._UNKNOWN_TOPIC])
+def test_a_name_that_no_topic_can_have_is_the_fault_of_the_record(code: int) -> None:
+    assert isinstance(_trouble_of(KafkaError(code), "$t.x"), SchemaError)
+    assert isinstance(_trouble_of(KafkaError(code), ".."), SchemaError)
+    assert isinstance(_trouble_of(KafkaError(code), "t.x"), ConfigError)
+
+
+def test_one_time_stamp_of_all_rows_takes_the_short_way(cluster: Any, make: Make) -> None:
+    writer = make()
+    write(writer, batch_of(b"a", b"b", constants=Constants("t", timestamp_ms=1_700_000_000_000)))
+    writer.flush(seconds)
+    stamps = [message.timestamp()[1] for message in consume(cluster.bootstrap, "t", 2)]
+    assert stamps == [1_700_000_000_000] * 2
 
 
 def test_a_full_queue_makes_the_writer_wait_and_loses_nothing(cluster: Any, make: Make) -> None:

@@ -124,10 +124,20 @@ class HeaderSide:
         return self._written(topic, column, keep_plain=self._writer.keeps_plain)
 
     def written(self, topic: str, column: pa.Array) -> Converted:
-        """Turns typed headers into bytes and keeps the plain ones: what a sink gets after its transforms."""
-        return self._written(topic, column, keep_plain=True)
+        """Turns typed headers into bytes and keeps the plain ones: what a sink gets after its transforms.
 
-    def _written(self, topic: str, column: pa.Array, *, keep_plain: bool) -> Converted:
+        Kafka Connect hands a sink the values themselves, so none may fail here: what the converter can't write is text.
+        """
+        return self._written(topic, column, keep_plain=True, instead=_text_of)
+
+    def _written(
+        self,
+        topic: str,
+        column: pa.Array,
+        *,
+        keep_plain: bool,
+        instead: Callable[[Typed], bytes | None] | None = None,
+    ) -> Converted:
         if keep_plain and not headers.is_typed(column):
             return Converted((Run.of(column.cast(HEADERS_TYPE)),))
         flat = pc.list_flatten(column)
@@ -136,17 +146,30 @@ class HeaderSide:
         failed: dict[int, DataError] = {}
         for index, (value, schema) in enumerate(zip(flat.field("value").to_pylist(), schemas, strict=True)):
             plain = value.encode() if isinstance(value, str) else value
+            found: Typed | None = None
             try:
                 if schema is None and keep_plain:
                     data.append(plain)
                 else:
-                    data.append(self._writer.write(topic, headers.typed(plain, schema) if schema else _guess(plain)))
+                    found = headers.typed(plain, schema) if schema else _guess(plain)
+                    data.append(self._writer.write(topic, found))
             except DataError as error:
+                if instead is not None and found is not None:
+                    data.append(instead(found))
+                    continue
                 failed[index] = error
                 data.append(None)
         if failed:
             return _without(column, failed)
         return Converted((Run.of(headers.plain(column, data)),))
+
+
+def _text_of(value: Typed) -> bytes | None:
+    """The text that the default converter gives, or failing that Java's."""
+    try:
+        return SimpleHeaderConverter({}).write("", value)
+    except DataError:
+        return write_simply(value)
 
 
 def write_simply(value: Typed) -> bytes | None:

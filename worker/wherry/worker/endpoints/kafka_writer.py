@@ -8,6 +8,7 @@ makes the loop wait.
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -17,7 +18,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from wherry.contract.batch import Batch, Constants, RowError, of_value
-from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError
+from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError, WherryError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import Position
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
@@ -34,6 +35,11 @@ CLOSE_TIMEOUT_S: Final = 1.0
 FAILURES_MAX: Final = 1_000
 # At most so many rows are sent on at once instead of lingering for more: nothing else is under way.
 PROMPT_ROWS_MAX: Final = 100
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_NO_TOPIC: Final = frozenset({
+    KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_EXCEPTION,
+})  # fmt: skip
 
 
 class KafkaWriter:
@@ -229,7 +235,7 @@ class KafkaWriter:
 
     def _refused(self, error: KafkaException, topic: str, row: int, raw: Batch) -> None:
         """Notes a row that the client would not take; any other error is raised."""
-        known = error_of(error.args[0], f"Writing to topic {topic}")
+        known = _trouble_of(error.args[0], topic)
         if not isinstance(known, SchemaError):
             raise known from error
         self._rows_failed += 1
@@ -238,7 +244,7 @@ class KafkaWriter:
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
             return
-        known = error_of(error, f"Writing to topic {message.topic()}")
+        known = _trouble_of(error, message.topic())
         if isinstance(known, SchemaError):
             self._rows_failed += 1
             self._undelivered = RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))
@@ -255,6 +261,13 @@ class KafkaWriter:
     def _note(self, failed: FailedRow) -> None:
         if len(self._failed) < FAILURES_MAX:
             self._failed.append(failed)
+
+
+def _trouble_of(error: Any, topic: str) -> WherryError:
+    """The error of a record; a name that no topic can have is the record's own fault."""
+    if error.code() in _NO_TOPIC and not _TOPIC.fullmatch(topic):
+        return SchemaError(f"{topic} is no name that a topic can have.", reason="INVALID_TOPIC")
+    return error_of(error, f"Writing to topic {topic}")
 
 
 def _row_of(message: Any) -> Batch:
