@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -395,6 +396,25 @@ def test_a_transient_row_is_offered_once_more_with_those_that_followed_it() -> N
     assert world.given_up == []
     assert world.positions == [at(3)]
     assert world.total("retries") == 1
+
+
+def test_rows_that_overtook_a_transient_one_come_again_behind_it_before_anything_else_is_read() -> None:
+    first, second = rows(0, 3), rows(3, 2)
+    row = dataclasses.replace(refused(first, 1, ErrorClass.TRANSIENT), after=(second,))
+    world = World([first, second, lambda: world.failed.append(row), rows(5, 1)])
+    world.signals = Moving(world)
+    world.run()
+    assert world.written == [b"0", b"1", b"2", b"3", b"4", b"1", b"2", b"3", b"4", b"5"]
+    assert (world.positions[-1], world.given_up) == (at(6), [])
+
+
+def test_every_token_of_flushes_with_an_offer_in_between_is_told() -> None:
+    batch = rows(0, 2)
+    world = World([batch, lambda: world.failed.append(refused(batch, 1, ErrorClass.TRANSIENT))])
+    world.signals = Moving(world)
+    world.flush_results = [Flushed(token=b"one"), Flushed(token=b"two")]
+    world.run()
+    assert [report["tokens"] for report in world.reports if report["tokens"]] == [(b"one", b"two")]
 
 
 def test_a_row_the_source_could_not_read_is_given_up() -> None:

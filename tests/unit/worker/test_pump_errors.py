@@ -23,6 +23,8 @@ from wherry.worker.pipeline import Pipeline
 from wherry.worker.policy import LeasePolicy
 from wherry.worker.signals import Signals
 from wherry.worker.tolerance import HEADER_PREFIX, ErrorRules, Tolerance
+from wherry.worker.transform.registry import chain_of
+from wherry.worker.transform.step import Transforms
 
 TABLE = json.loads((Path(__file__).parents[2] / "cases/errors_tolerance.json").read_text())
 STEPS = {"TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"}
@@ -61,6 +63,7 @@ class World(Signals):
         self.now = 0.0
         self.waits: list[float] = []
         self.written: list[Any] = []
+        self.topics: list[str | None] = []
         self.batches: list[Batch] = [three_rows()]
         self.counts: list[Counts] = []
         self.positions: list[Position] = []
@@ -97,6 +100,7 @@ class World(Signals):
 
     def write(self, batch: Batch, raw: Batch) -> None:
         self.written += batch.value.to_pylist()
+        self.topics += batch.topics()
         if self.refuses:
             self.refused.append(FailedRow(raw, 1, RowError(1, ErrorClass.SCHEMA, "X", message="It can't be.")))
 
@@ -215,3 +219,22 @@ def test_the_counts_are_those_of_kafka_connects_metrics() -> None:
     }
     assert sorted(ours) == sorted(TABLE["metrics"])
     assert all(hasattr(Counts(), name) for name in ours.values())
+
+
+def test_a_letter_and_a_position_tell_where_a_record_was_read_though_transforms_gave_it_another_topic() -> None:
+    router = "org.apache.kafka.connect.transforms.RegexRouter"
+    chain = {"transforms": "a", "transforms.a.type": router, "transforms.a.regex": "(.*)"}
+    step = Transforms(chain_of({**chain, "transforms.a.replacement": "$1-routed"}, is_sink=True))
+    world, letters = World(refuses=True), Letters()
+    letters.batches.clear()
+    kept = rules({"tolerance": "all", "timeout": 0}, sink=True, log=False)
+    tolerance = Tolerance(kept, "c", 7, letters)  # type: ignore[arg-type]
+    pipeline = Pipeline(world, world, (step,), tolerance)  # type: ignore[arg-type]
+    pump.run(pipeline, LeasePolicy(idle_park_s=5.0), world, world, lambda: world.now)  # type: ignore[arg-type]
+    assert world.topics == ["t-routed"]
+    assert world.positions == [kafka_position("t", 3, 43)]
+    (letter,) = letters.batches
+    assert letter.headers is not None
+    headers = {pair["name"].removeprefix(HEADER_PREFIX): pair["value"] for pair in letter.headers[0].as_py()}
+    assert (headers["topic"], headers["partition"], headers["offset"]) == (b"t", b"3", b"41")
+    assert letter.constants.topic == "dead"

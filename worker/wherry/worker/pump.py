@@ -130,6 +130,11 @@ class _Pump:
         self._obey_writer()
         if not self._pipeline.writer.ready(POLL_TIMEOUT_S):
             return None
+        self._take_failed_rows()
+        if self._again:
+            # Nothing may overtake rows that are to be offered again.
+            self._commit()
+            return None
         transactions = self._pipeline.transactions
         hurries = transactions is not None and transactions.boundaries.hurries
         try:
@@ -146,8 +151,7 @@ class _Pump:
         """Whether to commit now."""
         if self._pipeline.transactions is not None:
             return self._pipeline.transactions.boundaries.due(now)
-        # Nothing may overtake rows that are to be offered again.
-        return self._commits.due(now) or self._pipeline.writer.needs_flush or bool(self._again)
+        return self._commits.due(now) or self._pipeline.writer.needs_flush
 
     def _move(self, timeout_s: float) -> bool:
         """Moves one batch; False when none came."""
