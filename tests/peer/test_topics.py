@@ -51,6 +51,7 @@ class Run:
                 assert eventually(lambda: until(connect), TIMEOUT_S), connect.last_words()
                 return connect.log_path.read_text()
             finally:
+                connect.kill()  # by itself it takes 45 s over its end
                 connect.close()
         settings = {**self._settings, "wherry.standby": "cold"}
         ours = Distributed(bootstrap=self._bootstrap, group=self.group, settings=settings)
@@ -113,12 +114,14 @@ def logs(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> dict[t
         topic = create_topic(kafka_address, f"{run.group}-{kind}", partitions=partitions, config=config)
 
         def ended(worker: RealConnect | Distributed) -> bool:
-            return not worker.is_running if isinstance(worker, RealConnect) else not worker.rest.answers()
+            if isinstance(worker, RealConnect):
+                return worker.log_path.exists() and "Herder stopping" in worker.log_path.read_text()
+            return not worker.rest.answers()
 
         found[scenario, name] = topic, run.run(ended)
 
-    for scenario in REFUSED:
-        side_by_side(*(lambda name=name: live(scenario, name) for name in (CONNECT, WHERRY)))  # type: ignore[misc]  # noqa: B023
+    pairs = [(scenario, name) for scenario in REFUSED for name in (CONNECT, WHERRY)]
+    side_by_side(*(lambda pair=pair: live(*pair) for pair in pairs))  # type: ignore[misc]
     return found
 
 
