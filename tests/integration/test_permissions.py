@@ -143,7 +143,7 @@ def test_topics_that_may_not_be_written_stay_as_they_are(
 
 def ended(worker: Distributed, told: str) -> None:
     assert eventually(lambda: told in worker.log_tail(), TIMEOUT_S), worker.log_tail()
-    assert eventually(lambda: not worker.rest.answers(), TIMEOUT_S)
+    assert eventually(lambda: worker.ended, TIMEOUT_S)
     assert "Traceback" not in worker.log_tail()
     assert PASSWORD not in worker.log_tail()
 

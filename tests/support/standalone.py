@@ -116,6 +116,11 @@ class Standalone:
         assert self._process is not None, "it was not started"
         return self._process.pid
 
+    @property
+    def ended(self) -> bool:
+        """Whether it was started and has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def start(self) -> Self:
         """Start it and wait until REST answers."""
         worker = self.directory / "worker.properties"
