@@ -142,6 +142,10 @@ Lines.scripts.update(
 )  # fmt: skip
 
 
+# How long a sink of these scripts takes over a batch, in seconds.
+WAITS_S = {"slow": 0.5, "slower": 2.0}
+
+
 class BasketConfig(Config):
     script: str = key(default="")
 
@@ -166,8 +170,8 @@ class Basket(Sink[BasketConfig]):
         script = self.config.script
         if script == "raise":
             raise ZeroDivisionError("by nothing")
-        if script == "slow":
-            self.wait(0.5)
+        if script in WAITS_S:
+            self.wait(WAITS_S[script])
         errors = []
         for row, record in enumerate(records):
             if record.value == "bad":

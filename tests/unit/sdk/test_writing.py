@@ -21,7 +21,7 @@ from wherry.contract.frame import Encoding, FrameWriter
 from wherry.contract.position import Position, kafka_position
 from wherry.contract.stream import WriteStream
 from wherry.sdk import Batch as AuthorsBatch
-from wherry.sdk import Config, Record, Sink, _writing
+from wherry.sdk import Config, Record, Sink, _conversation
 from wherry.sdk.testing import run_sink, sidecar
 
 WAIT_S = 20.0
@@ -223,9 +223,9 @@ def test_a_sink_may_ask_for_a_pause_a_rewind_and_patience() -> None:
 
 
 def test_a_slow_sink_keeps_the_stream_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_writing, "HEARTBEAT_INTERVAL_S", 0.1)
-    monkeypatch.setattr(stream_module, "STREAM_SILENCE_MAX_S", 0.4)
-    with writing("slow") as engine:
+    monkeypatch.setattr(_conversation, "HEARTBEAT_INTERVAL_S", 0.1)
+    monkeypatch.setattr(stream_module, "STREAM_SILENCE_MAX_S", 1.5)
+    with writing("slower") as engine:
         engine.send("x")
         engine.next("ack")
 

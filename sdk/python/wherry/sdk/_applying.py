@@ -1,17 +1,12 @@
 """One Apply stream: frames to the author's transformation, answers back.
 
-Three threads, as on a Write stream: one receives and decodes, one runs the author's code, the stream's own sends
-answers and heartbeats. Invariant: each BATCH frame is answered once, in order, and each row of it is answered for:
+Invariant: each BATCH frame is answered once, in order, and each row of it is answered for:
 something came from it, it failed, or it is left out.
 """
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,30 +16,27 @@ from wherry.connector.v1 import common_pb2, transform_pb2
 from wherry.contract import to_proto
 from wherry.contract.batch import JSON_TYPE, KEY, VALUE, RowError, mark_only
 from wherry.contract.batch import Batch as ContractBatch
-from wherry.contract.errors import ConnectorBugError, ErrorClass, RecordRejectedError, TransientError, WherryError
+from wherry.contract.errors import ConnectorBugError, ErrorClass, RecordRejectedError, WherryError
 from wherry.contract.frame import Encoding, FrameReader, FrameWriter
-from wherry.contract.handover import Handover
-from wherry.contract.limits import HEARTBEAT_INTERVAL_S, STREAM_SILENCE_MAX_S, Limits
+from wherry.contract.limits import Limits
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns
-from wherry.sdk._intake import Failure, told
+from wherry.sdk._conversation import Conversation
 from wherry.sdk.records import Batch, Record
 from wherry.sdk.transform import Transform, Transformed
 
-# Messages waiting between the threads, beyond the frames that credit allows.
-QUEUE_MAX: Final = 1024
-_END: Final = object()
 _NO_SCHEMA: Final = frozenset({JSON_TYPE, pa.string(), pa.binary(), pa.null()})
 # New rows of an answer, with the rows they came from; None for each from that of its own index.
 _Part = tuple[ContractBatch, Sequence[int] | None]
 
 
-class Applying:
+class Applying(Conversation[transform_pb2.ApplyRequest | WireFrame, transform_pb2.ApplyResponse]):
     """Serves one Apply stream."""
 
     def __init__(
         self, transform: Transform[Any], opening: transform_pb2.ApplyOpen, limits: Limits, encoding: Encoding
     ) -> None:
+        super().__init__(transform, f"apply {opening.task}")
         self._transform = transform
         self._opening = opening
         self._limits = limits
@@ -52,91 +44,30 @@ class Applying:
         self._reader = FrameReader(body_bytes_max=limits.row_bytes_max + limits.message_bytes_max)
         # Half of a message is left for the lineage.
         self._writer = FrameWriter(encoding, message_bytes_max=limits.message_bytes_max // 2)
-        self._incoming: Handover[Any] = Handover(QUEUE_MAX)
-        self._outgoing: Handover[Any] = Handover(QUEUE_MAX)
-        self._heard_at = time.monotonic()
-        self._gone = False
 
-    def run(self, requests: Iterator[transform_pb2.ApplyRequest | WireFrame]) -> Iterator[transform_pb2.ApplyResponse]:
-        """Yields what goes to the engine.
+    def beat(self, heartbeat: common_pb2.Heartbeat) -> transform_pb2.ApplyResponse:
+        """Returns the answer that carries a heartbeat."""
+        return transform_pb2.ApplyResponse(heartbeat=heartbeat)
 
-        Raises:
-            WherryError: What the author's code raised, or a broken rule.
-        """
-        threading.Thread(target=self._listen, args=(requests,), name="apply requests", daemon=True).start()
-        threading.Thread(target=self._work, name=f"apply {self._opening.task}", daemon=True).start()
-        try:
-            while True:
-                try:
-                    message = self._outgoing.get(timeout=HEARTBEAT_INTERVAL_S)
-                except queue.Empty:
-                    if time.monotonic() - self._heard_at > STREAM_SILENCE_MAX_S:
-                        raise TransientError(
-                            f"The engine has been silent for {STREAM_SILENCE_MAX_S:.0f} s.", reason="SILENT"
-                        ) from None
-                    beat = common_pb2.Heartbeat(time_ms=int(time.time() * 1000))
-                    message = transform_pb2.ApplyResponse(heartbeat=beat)
-                if message is _END:
-                    return
-                if isinstance(message, Failure):
-                    raise told(message.error)
-                yield message
-        finally:
-            self._leave()
-
-    def end(self) -> None:
-        """Tells the transformation to end and refuses further frames."""
-        self._incoming.put(Failure(TransientError("The sidecar is stopping.", reason="STOPPING")))
-        self._transform.end()
-
-    def _leave(self) -> None:
-        self._gone = True
-        for waiting in (self._incoming, self._outgoing):
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    waiting.get_nowait()
-        with contextlib.suppress(queue.Full):
-            self._incoming.put(_END, timeout=1.0)
-
-    def _listen(self, requests: Iterator[transform_pb2.ApplyRequest | WireFrame]) -> None:
-        last: Any = _END
-        try:
-            for request in requests:
-                self._heard_at = time.monotonic()
-                if isinstance(request, WireFrame):
-                    batch = self._reader.feed(request)
-                    if batch is not None and batch.num_rows:
-                        self._incoming.put((request.header.seq, Batch.of(batch)))
-                if self._gone:
-                    return
-        except Exception as error:  # a broken frame; or gRPC says in its own way that the call is over
-            last = Failure(error) if isinstance(error, ConnectorBugError) else _END
-        if not self._gone:
-            self._incoming.put(last)
+    def receive(self, request: transform_pb2.ApplyRequest | WireFrame) -> None:
+        """Decodes a frame."""
+        if isinstance(request, WireFrame):
+            batch = self._reader.feed(request)
+            if batch is not None and batch.num_rows:
+                self._incoming.put((request.header.seq, Batch.of(batch)))
 
     # The author's thread.
 
-    def _work(self) -> None:
-        try:
-            self._transform.open(self._opening.task)
-            credit = common_pb2.Credit(frames=self._limits.frames_unacked_max, bytes=self._limits.bytes_unacked_max)
-            opened = transform_pb2.ApplyOpened(encoding=int(self._encoding), credit=credit)  # type: ignore[arg-type]
-            self._outgoing.put(transform_pb2.ApplyResponse(opened=opened))
-            while True:
-                message = self._incoming.get()
-                if message is _END:
-                    return
-                if isinstance(message, Failure):
-                    raise message.error
-                self._answer(*message)
-        except Exception as error:
-            self._outgoing.put(Failure(error))
-        finally:
-            try:
-                self._transform.close()
-            except Exception as error:
-                self._transform.log.warning("close failed", error=error)
-            self._outgoing.put(_END)
+    def open(self) -> None:
+        """Opens the transformation."""
+        self._transform.open(self._opening.task)
+        credit = common_pb2.Credit(frames=self._limits.frames_unacked_max, bytes=self._limits.bytes_unacked_max)
+        opened = transform_pb2.ApplyOpened(encoding=int(self._encoding), credit=credit)  # type: ignore[arg-type]
+        self._outgoing.put(transform_pb2.ApplyResponse(opened=opened))
+
+    def work(self, message: tuple[int, Batch]) -> None:
+        """Answers a frame."""
+        self._answer(*message)
 
     def _answer(self, seq: int, batch: Batch) -> None:
         parts, errors = apply(self._transform, batch)

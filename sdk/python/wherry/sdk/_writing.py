@@ -1,9 +1,5 @@
 """One Write stream: frames to the author's sink, acks and flushes back.
 
-Three threads: one receives and decodes, so that the next frame comes in while the last is written; one runs the
-author's code, frame after frame; the stream's own sends answers and heartbeats. What waits between them is bounded by
-the credit given.
-
 Invariants: 1. each BATCH frame is acknowledged once, in order; 2. rows in = written + failed + filtered at every
 flush; 3. a flush is answered after everything before it was given to the sink and its `flush` has returned.
 """
@@ -11,10 +7,7 @@ flush; 3. a flush is answered after everything before it was given to the sink a
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from opentelemetry.trace import SpanKind
@@ -22,35 +15,28 @@ from opentelemetry.trace import SpanKind
 from wherry.connector.v1 import common_pb2, sink_pb2
 from wherry.contract import to_proto, trace
 from wherry.contract.batch import RowError
-from wherry.contract.errors import ConnectorBugError, TransientError
+from wherry.contract.errors import ConnectorBugError
 from wherry.contract.frame import Encoding, FrameReader, ProtocolError
-from wherry.contract.handover import Handover
-from wherry.contract.limits import HEARTBEAT_INTERVAL_S, STREAM_SILENCE_MAX_S, TOKEN_BYTES_MAX, Limits
+from wherry.contract.limits import TOKEN_BYTES_MAX, Limits
 from wherry.contract.position import Position, compact_json
 from wherry.contract.wire import WireFrame
-from wherry.sdk._intake import Failure, told
+from wherry.sdk._conversation import Conversation
 from wherry.sdk.records import Batch
 from wherry.sdk.sink import Account, Flushed, Sink, SinkTask
 
-# Messages waiting between the threads, beyond the frames that credit allows.
-QUEUE_MAX: Final = 1024
-_END: Final = object()
 _NO_SPAN: Final = contextlib.nullcontext()
 
 
-class Writing:
+class Writing(Conversation[sink_pb2.WriteRequest | WireFrame, sink_pb2.WriteResponse]):
     """Serves one Write stream."""
 
     def __init__(self, sink: Sink[Any], opening: sink_pb2.WriteOpen, limits: Limits, encoding: Encoding) -> None:
+        super().__init__(sink, f"write {opening.task}")
         self._sink = sink
         self._opening = opening
         self._limits = limits
         self._encoding = encoding
         self._reader = FrameReader(body_bytes_max=limits.row_bytes_max + limits.message_bytes_max)
-        self._incoming: Handover[Any] = Handover(QUEUE_MAX)
-        self._outgoing: Handover[Any] = Handover(QUEUE_MAX)
-        self._heard_at = time.monotonic()
-        self._gone = False
         # Each written by one thread; their difference are the frames under way.
         self._frames_taken = 0
         self._frames_acked = 0
@@ -58,61 +44,16 @@ class Writing:
         self._tracing = trace.enabled()
         sink.tell = self._tell
 
-    def run(self, requests: Iterator[sink_pb2.WriteRequest | WireFrame]) -> Iterator[sink_pb2.WriteResponse]:
-        """Yields what goes to the engine.
+    def beat(self, heartbeat: common_pb2.Heartbeat) -> sink_pb2.WriteResponse:
+        """Returns the answer that carries a heartbeat."""
+        return sink_pb2.WriteResponse(heartbeat=heartbeat)
 
-        Raises:
-            WherryError: What the author's code raised, or a broken rule.
-        """
-        threading.Thread(target=self._listen, args=(requests,), name="write requests", daemon=True).start()
-        worker = threading.Thread(target=self._work, name=f"write {self._opening.task}", daemon=True)
-        worker.start()
-        try:
-            while True:
-                try:
-                    message = self._outgoing.get(timeout=HEARTBEAT_INTERVAL_S)
-                except queue.Empty:
-                    if time.monotonic() - self._heard_at > STREAM_SILENCE_MAX_S:
-                        raise TransientError(
-                            f"The engine has been silent for {STREAM_SILENCE_MAX_S:.0f} s.", reason="SILENT"
-                        ) from None
-                    message = sink_pb2.WriteResponse(heartbeat=common_pb2.Heartbeat(time_ms=int(time.time() * 1000)))
-                if message is _END:
-                    return
-                if isinstance(message, Failure):
-                    raise told(message.error)
-                yield message
-        finally:
-            self._leave()
-
-    def end(self) -> None:
-        """Tells the sink to end and refuses further frames."""
-        self._incoming.put(Failure(TransientError("The sidecar is stopping.", reason="STOPPING")))
-        self._sink.end()
-
-    def _leave(self) -> None:
-        self._gone = True
-        # Both queues may be full and their threads waiting on them.
-        _drop(self._incoming)
-        with contextlib.suppress(queue.Full):
-            self._incoming.put(_END, timeout=1.0)
-        _drop(self._outgoing)
-
-    def _listen(self, requests: Iterator[sink_pb2.WriteRequest | WireFrame]) -> None:
-        last: Any = _END
-        try:
-            for request in requests:
-                self._heard_at = time.monotonic()
-                if isinstance(request, WireFrame):
-                    self._decode(request)
-                elif request.WhichOneof("message") in ("flush", "partitions"):
-                    self._incoming.put(request)
-                if self._gone:
-                    return
-        except Exception as error:  # a broken frame; or gRPC says in its own way that the call is over
-            last = Failure(error) if isinstance(error, ConnectorBugError) else _END
-        if not self._gone:
-            self._incoming.put(last)
+    def receive(self, request: sink_pb2.WriteRequest | WireFrame) -> None:
+        """Decodes a frame, and passes on flushes and changes of partitions."""
+        if isinstance(request, WireFrame):
+            self._decode(request)
+        elif request.WhichOneof("message") in ("flush", "partitions"):
+            self._incoming.put(request)
 
     def _decode(self, frame: WireFrame) -> None:
         batch = self._reader.feed(frame)
@@ -126,21 +67,8 @@ class Writing:
 
     # The author's thread.
 
-    def _work(self) -> None:
-        try:
-            self._open()
-            while self._step(self._incoming.get()):
-                pass
-        except Exception as error:
-            self._outgoing.put(Failure(error))
-        finally:
-            try:
-                self._sink.close()
-            except Exception as error:
-                self._sink.log.warning("close failed", error=error)
-            self._outgoing.put(_END)
-
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Opens the sink and tells what it has stored."""
         opening = self._opening
         partitions = [Position(text, None).partition_map for text in opening.partitions_json]
         stored = self._sink.open(SinkTask(opening.pipeline, opening.task, opening.generation, partitions))
@@ -152,12 +80,8 @@ class Writing:
         )
         self._outgoing.put(sink_pb2.WriteResponse(opened=opened))
 
-    def _step(self, message: Any) -> bool:
-        """Does what one message asks for; returns whether more may come."""
-        if message is _END:
-            return False
-        if isinstance(message, Failure):
-            raise message.error
+    def work(self, message: Any) -> None:
+        """Writes a batch, flushes, or passes on a change of partitions."""
         if isinstance(message, tuple):
             self._write(*message)
         elif message.WhichOneof("message") == "flush":
@@ -165,7 +89,6 @@ class Writing:
         else:
             texts = message.partitions.partitions_json
             self._sink.partitions_changed([Position(text, None).partition_map for text in texts])
-        return True
 
     def _write(self, seq: int, batch: Batch) -> None:
         sink = self._sink
@@ -229,11 +152,3 @@ def _check_rows(errors: Sequence[RowError], rows: int) -> None:
             "rows, and each may fail once.",
             reason="BAD_ACCOUNT",
         )
-
-
-def _drop(waiting: Handover[Any]) -> None:
-    while True:
-        try:
-            waiting.get_nowait()
-        except queue.Empty:
-            return
