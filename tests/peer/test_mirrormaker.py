@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -107,8 +107,10 @@ def prepare(source: EmbeddedKafka) -> None:
     fill(source.bootstrap, range(COUNT))
     admin = AdminClient({"bootstrap.servers": source.bootstrap})
     for group, offsets in GROUPS.items():
+        consumer = Consumer({"bootstrap.servers": source.bootstrap, "group.id": group})
         places = [TopicPartition("orders", number, offset) for number, offset in enumerate(offsets)]
-        admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])[group].result(10)
+        consumer.commit(offsets=places, asynchronous=False)
+        consumer.close()
     bindings = [
         AclBinding(
             ResourceType.TOPIC, name, ResourcePatternType[pattern], principal, "*", AclOperation[operation],
@@ -195,8 +197,8 @@ class Target:
         found = {m.key(): m.value() for m in self.records("mm2-offsets.A.internal")}
         return {key: value for key, value in found.items() if b"MirrorSource" in key}
 
-    def lacks(self) -> list[str]:
-        """What is not there yet."""
+    def lacks(self, *later: str) -> list[str]:
+        """What is not there yet, of that which is waited for."""
         there = {
             "records": len(self.copied()) == COUNT,
             "checkpoints": {("done", "A.orders", 0), ("done", "A.orders", 1)} <= set(self.checkpoints()),
@@ -205,7 +207,7 @@ class Target:
             "heartbeats": len(self.records("heartbeats")) >= 2,
             "positions": {json.loads(value)["offset"] for value in self.offsets().values()} == {COUNT // 2 - 1},
         }
-        return [what for what, found in there.items() if not found]
+        return [what for what, found in there.items() if not found and what not in later]
 
 
 @dataclass
@@ -237,7 +239,9 @@ def both() -> Iterator[Both]:
         mirrormaker.start()
         theirs, ours = Target(one.bootstrap, "B", source.bootstrap), Target(other.bootstrap, "C", source.bootstrap)
         found = Both(source, theirs, ours, mirrormaker, wherry)
-        assert eventually(lambda: not theirs.lacks(), LIMIT_S), f"{theirs.lacks()}\n{troubles(mirrormaker)}"
+        # Whether MirrorMaker writes a checkpoint hangs on which offset syncs it has read since it started.
+        unsure = ("checkpoints", "group offsets")
+        assert eventually(lambda: not theirs.lacks(*unsure), LIMIT_S), f"{theirs.lacks()}\n{troubles(mirrormaker)}"
         assert eventually(lambda: not ours.lacks(), LIMIT_S), f"{ours.lacks()}\n{wherry.log_tail()}"
         yield found
 
