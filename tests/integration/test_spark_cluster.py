@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.pairs import Pair, Traffic, lost_and_repeated, moving_again
+from tests.support.pairs import WRITE_SECONDS, Pair, Traffic, lost_and_repeated, moving_again
 from tests.support.standalone import Standalone
 from tests.support.topics import create_topic
 from tests.support.waiting import eventually
@@ -27,8 +27,10 @@ START_TIMEOUT_S = 120.0
 MOVING_S_MAX = 15.0
 """Generous: two seconds and less on a machine that does nothing else."""
 NEW_SESSION_S_MAX = 60.0
-REPEATED_MAX = 200
-"""Lines of the moments between two commits of every pair, over all that is killed here."""
+KILLS = 5
+REPEATED_S_MAX = 4.0
+"""What a pair may carry again after each kill: what its source and its sink had not committed, once a second each."""
+REPEATED_MAX = int(KILLS * PAIRS * REPEATED_S_MAX / WRITE_SECONDS)
 
 
 class Site:
