@@ -137,7 +137,7 @@ def headers(dice: random.Random) -> tuple[tuple[str, bytes | None], ...]:
 
 def typed_headers(dice: random.Random) -> list[tuple[str, Any]]:
     """Headers of a source's records: texts, for that is what a sidecar can say."""
-    text = {"type": "string", "optional": True}
+    text = {"type": "string", "optional": False}
     return [
         (dice.choice(["h1", "h2"]), {"schema": text, "payload": any_text(dice)})
         for _ in range(dice.choice([0, 0, 0, 1, 2]))

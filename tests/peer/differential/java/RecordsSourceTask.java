@@ -3,6 +3,7 @@ package wherry.peer;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -21,7 +22,8 @@ import org.apache.kafka.connect.source.SourceTask;
 public class RecordsSourceTask extends SourceTask {
     private static final int POLL_MAX = 7;
     private final ObjectMapper mapper =
-        new ObjectMapper().enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS);
+        new ObjectMapper().enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+            .setNodeFactory(JsonNodeFactory.withExactBigDecimals(true));
     private final JsonConverter reader = new JsonConverter();
     private Map<String, String> settings;
     private List<String> lines;

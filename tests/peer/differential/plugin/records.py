@@ -89,7 +89,9 @@ def _column(name: str, described: list[Any]) -> tuple[pa.Field, pa.Array]:
         return _plain(name, pa.nulls(len(described)))
     form = described[0]["schema"]
     if form is None:
-        texts = [json.dumps(each["payload"], default=float, separators=(",", ":")) for each in described]
+        # Read once more as the engine reads it: numbers of more than 64 bits wrap, as in Java's source.
+        read = [loads(json.dumps(each["payload"], default=float)) for each in described]
+        texts = [json.dumps(each, separators=(",", ":")) for each in read]
         return _plain(name, pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(texts, pa.string())))
     schema = from_form(form)
     field = to_field(schema, name)

@@ -40,7 +40,9 @@ class ExtractField(OnSide):
         columns = self.structs(side)
         if columns is None:
             if not side.is_struct:
-                return side
+                # A null of a schema that has no fields; one without a schema is no part of a column here.
+                error = DataError("Cannot look up fields on non-struct type")
+                raise RowsFailedError(dict.fromkeys(range(len(side)), error))
             columns = Columns.of(side.column)
         field, array = _column(self._path, columns, replace_null=self.replace_null)
         return Typed(field, array)
