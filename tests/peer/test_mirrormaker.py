@@ -151,7 +151,9 @@ class Target:
         )
 
     def topics(self) -> dict[str, int]:
-        return {name: len(each.partitions) for name, each in self.admin.list_topics(timeout=10).topics.items()}
+        """Partitions by topic, without those that brokers make for themselves."""
+        found = self.admin.list_topics(timeout=10).topics.items()
+        return {name: len(each.partitions) for name, each in found if not name.startswith("__")}
 
     def settings(self, topic: str) -> dict[str, str]:
         """What was chosen for a topic itself."""

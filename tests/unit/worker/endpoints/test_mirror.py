@@ -30,7 +30,8 @@ def told(rule: SyncRule, *batches: list[int]) -> list[int]:
         ([[0, 2, 3, 9, 10]], [0, 9]),
         ([list(range(101))], [0, 100]),
         ([list(range(100)), [100], [101]], [0, 100]),
-        ([list(range(250)), list(range(250, 300))], [0, 249]),
+        ([list(range(250)), list(range(250, 301))], [0, 100, 200, 300]),
+        ([list(range(0, 500, 2))], [0, 100, 200, 300, 400, 498]),
     ],
 )
 def test_the_first_row_those_behind_gaps_and_one_every_so_often(batches: list[list[int]], expected: list[int]) -> None:

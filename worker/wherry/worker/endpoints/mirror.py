@@ -87,18 +87,19 @@ class SyncRule:
     def rows(self, partition: TopicPartition, offsets: Any) -> set[int]:
         """Indices of the rows to tell, of the rows with these rising offsets."""
         chosen: set[int] = set()
-        last = self._last.get(partition)
-        if last is None or int(offsets[0]) != last + 1:
+        last, told = self._last.get(partition), self._told.get(partition)
+        if last is None or told is None or int(offsets[0]) != last + 1:
             chosen.add(0)
+            told = int(offsets[0])
+        while (place := int(np.searchsorted(offsets, told + self.lag_max))) < len(offsets):
+            chosen.add(place)
+            told = int(offsets[place])
         gaps = np.flatnonzero(np.diff(offsets) != 1)
         if len(gaps):
-            # Those before are coarser, and soon outdated.
+            # Those before are within the lag of others.
             chosen.add(int(gaps[-1]) + 1)
+            told = max(told, int(offsets[gaps[-1] + 1]))
         end = int(offsets[-1])
-        told = int(offsets[max(chosen)]) if chosen else self._told.get(partition, -1)
-        if end - told >= self.lag_max:
-            chosen.add(len(offsets) - 1)
-            told = end
         self._last[partition], self._told[partition] = end, told
         return chosen
 
