@@ -33,6 +33,7 @@ two cores were full before anything else happened, and what was measured was tha
 CALM_SECONDS = 10.0
 """Measured before the first act."""
 OTHERS_PARTITIONS = 3
+LONGEST_TOLD = 200
 PADDING = "x" * 170
 SENDER_JOIN_SECONDS = 30.0
 
@@ -122,6 +123,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
             "p99_ms_each": [percentile(gaps, 0.99) for gaps in each],
             "max_ms_each": [max(gaps) for gaps in each],
             "calm_max_ms": max(calm),
+            "longest": _longest(tails, acts_ns, ended_ns),
             "cores": sampler.cpu_seconds("system", begun, ended) / (ended - begun),
             "cpu_seconds_by_role": sampler.cpu_by_role("system", begun, ended),
         },
@@ -138,6 +140,16 @@ def gaps_ms(lines: Sequence[tuple[int, bytes]], begin_ns: int, end_ns: int) -> l
     if not found:
         raise BenchError("No record arrived in the measured time.")
     return found
+
+
+def _longest(tails: Sequence[Tail], acts_ns: int, ended_ns: int) -> list[tuple[float, int, float]]:
+    """When after the first act the longest gaps ended, at which connector, in ms: those of one stall stand together."""
+    found = []
+    for number, tail in enumerate(tails):
+        for before, after in itertools.pairwise(tail.lines):
+            for gap in gaps_ms((before, after), acts_ns, ended_ns) if acts_ns <= after[0] < ended_ns else ():
+                found.append(((after[0] - acts_ns) / 1e9, number, gap))
+    return sorted(sorted(found, key=lambda each: -each[2])[:LONGEST_TOLD])
 
 
 def _disturb(site: Site, system: System, topic: str, acts: int) -> None:
