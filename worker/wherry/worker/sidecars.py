@@ -124,10 +124,12 @@ def own_host_endpoint() -> str:
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"wherry-{os.geteuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     socket_path = folder / f"host-{executor_pid}.sock"
-    with (folder / "host.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _is_served(socket_path):
-            _start_host(socket_path, executor_pid)
+    if not _is_served(socket_path):
+        with (folder / "host.lock").open("a") as lock:
+            # One byte for each executor: the start of another one's host, which takes seconds, holds up nobody here.
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1, executor_pid)
+            if not _is_served(socket_path):
+                _start_host(socket_path, executor_pid)
     return f"unix://{socket_path}"
 
 
