@@ -1,3 +1,5 @@
+"""Who starts the sidecar host of an executor, and who waits for it."""
+
 from __future__ import annotations
 
 import os
