@@ -23,6 +23,8 @@ STACK_TRACE = "__connect.errors.exception.stacktrace"
 MADE_BEFORE_MS = 1_760_000_000_000
 """Time stamps of records lie before it, those that a producer gave itself behind it."""
 
+_NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
+_MOMENT = re.compile(r"\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 ADDRESS = re.compile(rb"\[B@[0-9a-f]+|java\.nio\.HeapByteBuffer\[pos=0 lim=\d+ cap=\d+\]")
 """What Java prints for an array of bytes is where it lies; ours is how long it is. Neither is of use to anybody."""
 
@@ -95,7 +97,8 @@ class Player:
                 self._peer.rest.call("DELETE", f"/connectors/{self._name(case)}", timeout_s=CREATE_TIMEOUT_S)
 
     def _name(self, case: Case) -> str:
-        return f"d{case.number}-{self._peer.suffix}"
+        # Of both systems' names the ends are the same: patterns of the cases look at them.
+        return f"d{case.number}-{self._peer.suffix}z"
 
     def _dead(self, case: Case) -> str:
         return f"dead{case.number}-{self._peer.suffix}"
@@ -177,7 +180,8 @@ class Player:
         lines = [*map(_canonical, lines)] if case.shows_records else lines
         dead = [self._neutral(case, message, "dead") for message in written.get(self._dead(case), ())]
         if case.is_wide:
-            lines, dead = sorted(lines, key=_loosely), sorted(dead, key=_loosely)
+            lines = sorted(lines, key=_placed if case.shows_records else _loosely)
+            dead.sort(key=_loosely)
         return Outcome(201, state, tuple(lines), dead=tuple(dead), why=why)
 
     def _sources(self, case: Case, messages: list[Any]) -> tuple[Written, ...]:
@@ -186,11 +190,15 @@ class Player:
         placed, free = [], []
         for message in messages:
             topic = message.topic().replace(self._name(case), "{x}")
-            if chance and (message.key() is None or ADDRESS.search(message.key())):
+            if chance and self._is_free(case, message.key()):
                 free.append(self._neutral(case, message, f"{topic}-*"))
             else:
                 placed.append(self._neutral(case, message, f"{topic}-{message.partition()}"))
         return (*placed, *sorted(free, key=_loosely))
+
+    def _is_free(self, case: Case, key: bytes | None) -> bool:
+        """Whether the partition says nothing: without a key, or by a key that the other system can't have."""
+        return key is None or ADDRESS.search(key) is not None or self._name(case).encode() in key
 
     def _neutral(self, case: Case, message: Any, place: str) -> Written:
         neutral = _neutral(self._name(case))
@@ -202,9 +210,24 @@ class Player:
 
 
 def _loosely(record: Any) -> tuple[str, str]:
-    """A key to sort by that does not mind the order of a map's entries, of which there is none."""
-    text = repr(record)
+    """A key to sort by that does not mind what may differ: order and forms of a map's entries, numbers and moments."""
+    parts = [_alike(part) for part in record] if isinstance(record, Written) else [_alike(record)]
+    text = _MOMENT.sub("#", repr(parts))
+    text = _NUMBER.sub(lambda number: f"{float(number[0]):.6g}", text)
     return "".join(sorted(text)), text
+
+
+def _alike(part: Any) -> Any:
+    try:
+        return json.dumps(json.loads(part), sort_keys=True) if isinstance(part, bytes) else part
+    except ValueError:
+        return part
+
+
+def _placed(line: bytes) -> tuple[str, int, int, tuple[str, str]]:
+    """A key to sort shown records by: where they come from, which others have only where topics are routed together."""
+    shown = json.loads(line)
+    return shown["topic"], shown["partition"], shown["offset"], _loosely(line)
 
 
 def _canonical(line: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,18 @@ _BEFORE = 60
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One way in which outcomes differ: the first place in one of their parts."""
+    """One way in which outcomes differ: the first place in one of their parts.
+
+    Attributes:
+        both: The whole part, of Kafka Connect and of Wherry; empty for a status or a state.
+    """
 
     case: Case
     part: str
     place: int
     connect: Any
     wherry: Any
+    both: tuple[Sequence[Any], Sequence[Any]] = ((), ())
 
     def __str__(self) -> str:
         config = {key: value for key, value in self.case.config.items() if value[:1] != "{"}
@@ -55,12 +60,13 @@ def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Diffe
         one, other = getattr(connect, part), getattr(wherry, part)
         for place, pair in enumerate(zip(one, other, strict=False)):
             if pair[0] != pair[1]:
-                yield Difference(case, part, place, *pair)
+                yield Difference(case, part, place, *pair, (one, other))
                 if len(one) != len(other):
                     return  # what follows is shifted
         if len(one) != len(other) and not both_failed:
             place = min(len(one), len(other))
-            yield Difference(case, part, place, *(each[place] if place < len(each) else None for each in (one, other)))
+            more = (each[place] if place < len(each) else None for each in (one, other))
+            yield Difference(case, part, place, *more, (one, other))
 
 
 def _unlike(one: Any, other: Any) -> str:

@@ -26,7 +26,7 @@ _ODD_NUMBER: Final = r"\d{19}|-0"
 # What orjson writes otherwise: numbers that Java prints with an exponent, control characters, pairs of surrogates.
 _ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0|[\x{10000}-\x{10ffff}]"
 _HALVES: Final = re.compile("([\ud800-\udfff])")
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH: Final = datetime.datetime(1970, 1, 1)  # without a zone, for its text shall have no offset
 # A year that Python's own dates can't hold is written as a number of ms.
 _INSTANT_MAX: Final = 253_402_300_799_999
 _INSTANT_MIN: Final = -62_135_596_800_000
@@ -85,16 +85,21 @@ def _parse(text: str) -> Any:
 
 def _text(value: Any) -> str:
     try:
-        return orjson.dumps(value, default=_double).decode()
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
         return json_text(value)
 
 
-def _double(value: Any) -> float:
-    """Gives orjson the double of the fewest digits that tell a float apart; what it knows nothing else of it refuses.
+def _plain(value: Any) -> int | float | str:
+    """Gives orjson what it would not take, or would take for a number though it is a moment.
 
-    Where Java prints an exponent, both of them show that they are odd output.
+    A float becomes the double of the fewest digits that tell it apart; where Java prints an exponent, both of them show
+    that they are odd output.
     """
+    if isinstance(value, Instant):
+        return _moment(value)
+    if isinstance(value, int):
+        return int(value)
     if not isinstance(value, Float32) or value - value != 0:
         raise TypeError
     return float(str(np.float32(value)))
@@ -129,10 +134,14 @@ def _write(value: Any, parts: list[str]) -> None:
 
 def instant_text(value: int) -> str:
     """Writes a moment. NB: Kafka Connect fails here; its JSON has no form for a date without schema."""
+    moment = _moment(value)
+    return f'"{moment}"' if isinstance(moment, str) else str(moment)
+
+
+def _moment(value: int) -> int | str:
     if not _INSTANT_MIN <= value <= _INSTANT_MAX:
-        return str(int(value))
-    moment = _EPOCH + datetime.timedelta(milliseconds=int(value))
-    return f'"{moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"'
+        return int(value)
+    return f"{(_EPOCH + datetime.timedelta(milliseconds=int(value))).isoformat(timespec='milliseconds')}Z"
 
 
 def _quoted(value: str) -> str:

@@ -1,0 +1,30 @@
+"""Values without a schema are written one way, whatever stands beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from wherry.contract.data import Float32, Instant
+from wherry.worker.transform.javaclass import Int8, NonFinite
+from wherry.worker.transform.objects import json_text, write_objects
+
+BESIDE = [1, 1e-5, 2**63, "\ud800", NonFinite("inf")]
+"""The first goes through the fast writer, the others need the slow one."""
+
+
+@pytest.mark.parametrize("beside", BESIDE, ids=repr)
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Instant(5), '"1970-01-01T00:00:00.005Z"'),
+        (Instant(-1_468_800_000), '"1969-12-15T00:00:00.000Z"'),
+        (Instant(-62_135_596_800_000), '"0001-01-01T00:00:00.000Z"'),
+        (Instant(10**17), "100000000000000000"),
+        (Int8(7), "7"),
+        (Float32(1.1), "1.1"),
+    ],
+)
+def test_a_value_is_written_alike_whatever_stands_beside_it(value, text, beside):
+    written = write_objects([{"a": value, "b": beside}]).to_pylist()[0]
+    assert written.startswith(f'{{"a":{text},"b":')
+    assert written == json_text({"a": value, "b": beside})
