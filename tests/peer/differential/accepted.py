@@ -15,8 +15,10 @@ from tests.peer.differential.report import Difference
 
 ADDRESS = b"[B@"
 NUMBER = re.compile(rb"-?\d+\.\d+(?:E-?\d+)?")
-DATE = re.compile(rb"\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4}")
-ISO = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+DATE = re.compile(rb"\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) UTC (\d{4,})")
+ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
+MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+GREGORIAN = 1583
 NUMBER_OR_WHOLE = re.compile(rb"-?\d+(?:\.\d+)?")
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _UNWRITABLE = {"unwritable": True}
@@ -86,7 +88,18 @@ def _is_map(text: bytes) -> bool:
 
 def _is_date_of_a_map(difference: Difference) -> bool:
     one, other = difference.connect, difference.wherry
-    return _texts(one, other) and one != other and DATE.sub(b"#", one) == ISO.sub(b"#", other) and _is_map(one)
+    return _texts(one, other) and one != other and DATE.sub(_iso, one) == ISO.sub(_to_second, other) and _is_map(one)
+
+
+def _iso(date: re.Match[bytes]) -> bytes:
+    """A date as Java prints it, to the second, as ISO 8601 does; before 1582 Java's calendar is another."""
+    month, day, time, year = date.groups()
+    return b"#" if int(year) < GREGORIAN else b"%04d-%02d-%sT%s" % (int(year), MONTHS.index(month) + 1, day, time)
+
+
+def _to_second(moment: re.Match[bytes]) -> bytes:
+    year, rest = moment.groups()
+    return b"#" if int(year) < GREGORIAN else b"%04d-%s" % (int(year), rest)
 
 
 def _is_unwritable_date(difference: Difference) -> bool:

@@ -23,8 +23,9 @@ STACK_TRACE = "__connect.errors.exception.stacktrace"
 MADE_BEFORE_MS = 1_760_000_000_000
 """Time stamps of records lie before it, those that a producer gave itself behind it."""
 
+_NO_JSON = object()
 _NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
-_MOMENT = re.compile(r"\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_MOMENT = re.compile(r"\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4,}|[+-]?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 ADDRESS = re.compile(rb"\[B@[0-9a-f]+|java\.nio\.HeapByteBuffer\[pos=0 lim=\d+ cap=\d+\]")
 """What Java prints for an array of bytes is where it lies; ours is how long it is. Neither is of use to anybody."""
 
@@ -218,10 +219,15 @@ def _loosely(record: Any) -> tuple[str, str]:
 
 
 def _alike(part: Any) -> Any:
+    """A part of a record, its JSON in one form, and none where it says null, with a schema or without."""
     try:
-        return json.dumps(json.loads(part), sort_keys=True) if isinstance(part, bytes) else part
+        value = json.loads(part) if isinstance(part, bytes) else _NO_JSON
     except ValueError:
+        value = _NO_JSON
+    if value is _NO_JSON:
         return part
+    payload = value["payload"] if isinstance(value, dict) and value.keys() == {"schema", "payload"} else value
+    return None if payload is None else json.dumps(value, sort_keys=True)
 
 
 def _placed(line: bytes) -> tuple[str, int, int, tuple[str, str]]:

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wherry.contract.data import Float32, Instant
+from wherry.contract.data import DAY_MS, Float32, Instant
 from wherry.contract.java import float_text
 from wherry.contract.position import java_double, json_string
 from wherry.contract.schemaless import loads
@@ -27,9 +27,10 @@ _ODD_NUMBER: Final = r"\d{19}|-0"
 _ODD_OUTPUT: Final = r"\d{8}\.|0\.000\d|\de-?\d|\de\+|\\u00|-0\.0|[\x{10000}-\x{10ffff}]"
 _HALVES: Final = re.compile("([\ud800-\udfff])")
 _EPOCH: Final = datetime.datetime(1970, 1, 1)  # without a zone, for its text shall have no offset
-# A year that Python's own dates can't hold is written as a number of ms.
-_INSTANT_MAX: Final = 253_402_300_799_999
-_INSTANT_MIN: Final = -62_135_596_800_000
+# The calendar repeats itself every 400 years; Python's own ends with the year 9999.
+_CYCLE_YEARS: Final = 400
+_CYCLE_MS: Final = 146_097 * DAY_MS
+_YEAR_MAX: Final = 9999
 
 
 def parse_objects(texts: pa.Array) -> tuple[list[Any], list[int]]:
@@ -97,7 +98,7 @@ def _plain(value: Any) -> int | float | str:
     that they are odd output.
     """
     if isinstance(value, Instant):
-        return _moment(value)
+        return instant_text(value)
     if isinstance(value, int):
         return int(value)
     if not isinstance(value, Float32) or value - value != 0:
@@ -111,7 +112,7 @@ def _write(value: Any, parts: list[str]) -> None:
     elif value is None or isinstance(value, bool):
         parts.append("null" if value is None else "true" if value else "false")
     elif isinstance(value, Instant):
-        parts.append(instant_text(value))
+        parts.append(f'"{instant_text(value)}"')
     elif isinstance(value, int):
         parts.append(str(int(value)))
     elif isinstance(value, Float32):
@@ -133,15 +134,15 @@ def _write(value: Any, parts: list[str]) -> None:
 
 
 def instant_text(value: int) -> str:
-    """Writes a moment. NB: Kafka Connect fails here; its JSON has no form for a date without schema."""
-    moment = _moment(value)
-    return f'"{moment}"' if isinstance(moment, str) else str(moment)
+    """Returns the text of a moment; years that are not of four digits have a sign, as in ISO 8601.
 
-
-def _moment(value: int) -> int | str:
-    if not _INSTANT_MIN <= value <= _INSTANT_MAX:
-        return int(value)
-    return f"{(_EPOCH + datetime.timedelta(milliseconds=int(value))).isoformat(timespec='milliseconds')}Z"
+    NB: Kafka Connect fails here; its JSON has no form for a date without schema.
+    """
+    cycles, rest = divmod(int(value), _CYCLE_MS)
+    moment = _EPOCH + datetime.timedelta(milliseconds=rest)
+    year = moment.year + cycles * _CYCLE_YEARS
+    years = f"{year:04d}" if 0 <= year <= _YEAR_MAX else f"{year:+05d}"
+    return f"{years}{moment.isoformat(timespec='milliseconds')[4:]}Z"
 
 
 def _quoted(value: str) -> str:
