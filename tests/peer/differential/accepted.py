@@ -73,7 +73,12 @@ def _is_same_map(one: Any, other: Any) -> bool:
         return True
     if not _texts(one, other) or not _is_map(one):
         return False
-    return sorted(NUMBER.sub(_single, one)) == sorted(NUMBER.sub(_single, other))
+    return _entries(one) == _entries(other)
+
+
+def _entries(text: bytes) -> list[bytes]:
+    """What stands between brackets and commas, sorted: names stay with their values."""
+    return sorted(part.strip() for part in re.split(rb"[][{},]", NUMBER.sub(_single, text)))
 
 
 def _single(number: re.Match[bytes]) -> bytes:

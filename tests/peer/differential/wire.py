@@ -12,6 +12,8 @@ TIMEOUT_S = 60.0
 BATCH_MAX = 10_000
 KEPT = {"retention.ms": "-1"}
 """The records are of fixed days that are long gone; a broker would delete them after half a minute."""
+_NO_LEADER = "No leaders found"
+_AGAIN_S = 0.2
 _QUIET = {"log_level": 0}
 
 
@@ -68,6 +70,19 @@ class Wire:
 
     def ends(self, names: Iterable[str]) -> dict[tuple[str, int], int]:
         """Returns the offset after the last record of every partition of topics."""
+        from confluent_kafka import KafkaException
+
+        names, deadline = list(names), time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return self._ends(names)
+            except KafkaException as error:
+                # A topic that has just come into being has no leader for a moment.
+                if _NO_LEADER not in error.args[0].str() or time.monotonic() > deadline:
+                    raise
+                time.sleep(_AGAIN_S)
+
+    def _ends(self, names: Iterable[str]) -> dict[tuple[str, int], int]:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported without saying so
 
