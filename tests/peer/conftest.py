@@ -12,6 +12,7 @@ from wherry.coordinator.dev.kafka import EmbeddedKafka
 __all__ = ["kafka"]
 
 _HERE = Path(__file__).parent
+_WITHOUT_SERVERS = frozenset({"test_accepted.py", "test_compare.py"})
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +24,5 @@ def kafka_address(kafka: EmbeddedKafka) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start servers."""
     for item in items:
-        if _HERE in item.path.parents and item.path.name != "test_compare.py":
+        if _HERE in item.path.parents and item.path.name not in _WITHOUT_SERVERS:
             item.add_marker(pytest.mark.integration)
