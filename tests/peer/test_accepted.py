@@ -27,6 +27,8 @@ def line(one: bytes, other: bytes, *, sink: str = FILE_SINK) -> Difference:
         (b"Struct{a=1,b=2}", b"Struct{b=2,a=1}", False),
         (b"{d=Mon Dec 15 00:00:00 UTC 1969}", b"{d=1969-12-15T00:00:00.000Z}", True),
         (b"{d=Mon Dec 15 00:00:00 UTC 1969}", b"{d=1969-12-16T00:00:00.000Z}", False),
+        (b"{d=Sun Feb 28 00:00:00 UTC 225059}", b"{d=-225063-07-14T00:00:00.000Z}", True),
+        (b"{d=Sun Feb 28 00:00:00 UTC 225059}", b"{d=+225059-02-28T00:00:00.000Z}", False),
         (b"{d=Mon Dec 15 00:00:00 UTC 1969}", b"{d=-1468800000}", False),
         (b"Struct{d=Mon Dec 15 00:00:00 UTC 1969}", b"Struct{d=1969-12-15T00:00:00.000Z}", False),
         (b"[B@", b"text", True),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from tests.peer.differential.cases import Case
 from tests.peer.differential.play import Written
 from tests.peer.differential.report import Difference
 
+from wherry.worker.transform.dateformat import DateFormat
+
 ADDRESS = b"[B@"
 NUMBER = re.compile(rb"-?\d+\.\d+(?:E-?\d+)?")
-DATE = re.compile(rb"\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) UTC (\d{4,})")
 ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
-MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-GREGORIAN = 1583
+CYCLE_MS = 146_097 * 86_400_000
+_JAVA = DateFormat("EEE MMM dd HH:mm:ss 'UTC' yyyy")
 NUMBER_OR_WHOLE = re.compile(rb"-?\d+(?:\.\d+)?")
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _UNWRITABLE = {"unwritable": True}
@@ -93,18 +95,14 @@ def _is_map(text: bytes) -> bool:
 
 def _is_date_of_a_map(difference: Difference) -> bool:
     one, other = difference.connect, difference.wherry
-    return _texts(one, other) and one != other and DATE.sub(_iso, one) == ISO.sub(_to_second, other) and _is_map(one)
+    return _texts(one, other) and one != other and one == ISO.sub(_as_java, other) and _is_map(one)
 
 
-def _iso(date: re.Match[bytes]) -> bytes:
-    """A date as Java prints it, to the second, as ISO 8601 does; before 1582 Java's calendar is another."""
-    month, day, time, year = date.groups()
-    return b"#" if int(year) < GREGORIAN else b"%04d-%02d-%sT%s" % (int(year), MONTHS.index(month) + 1, day, time)
-
-
-def _to_second(moment: re.Match[bytes]) -> bytes:
-    year, rest = moment.groups()
-    return b"#" if int(year) < GREGORIAN else b"%04d-%s" % (int(year), rest)
+def _as_java(moment: re.Match[bytes]) -> bytes:
+    """A moment as Java prints it: in an older calendar before 1582, and without the era of its year."""
+    cycles = (int(moment[1]) - 2000) // 400
+    within = datetime.fromisoformat(f"{int(moment[1]) - cycles * 400}-{moment[2].decode()}+00:00")
+    return _JAVA.format(round(within.timestamp()) * 1000 + cycles * CYCLE_MS).encode()
 
 
 def _is_unwritable_date(difference: Difference) -> bool:
