@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -145,3 +150,51 @@ def test_grpc_is_told_how_to_poll_before_anybody_imports_it() -> None:
     program = "import os, sys, wherry.contract; print('grpc' in sys.modules, os.environ['GRPC_EXPERIMENTS'])"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60.0)
     assert told.stdout.split() == ["False", "-event_engine_client,-event_engine_listener"]
+
+
+class _SlowLine:
+    """A TCP port in front of a server that passes on each direction's bytes only after a while."""
+
+    def __init__(self, port: int, delay_s: float) -> None:
+        self._target = ("127.0.0.1", port)
+        self._delay_s = delay_s
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self.connections += 1
+                far = socket.create_connection(self._target)
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                time.sleep(self._delay_s)
+                sink.sendall(data)
+
+
+def test_a_connection_that_takes_its_time_is_waited_for_instead_of_begun_again_and_again() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    line = _SlowLine(port, delay_s=0.3)
+    try:
+        with rpc.channel(f"127.0.0.1:{line.port}") as channel:
+            call = channel.unary_unary("/no.such.Service/Call")
+            with pytest.raises(grpc.RpcError) as raised:
+                call(b"", timeout=10.0)
+        # It has reached the server, which has no such call.
+        assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert line.connections == 1
+    finally:
+        line.close()
+        server.stop(None)

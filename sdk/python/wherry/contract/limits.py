@@ -44,6 +44,9 @@ STOP_DEADLINE_S: Final = 5.0
 STREAM_OPEN_DEADLINE_S: Final = 30.0
 RECONNECT_BACKOFF_INITIAL_MS: Final = 50
 RECONNECT_BACKOFF_MAX_MS: Final = 1000
+CONNECT_TIMEOUT_MS: Final = 5000
+"""For one attempt to connect, up to the other side's first word: on a busy machine a TLS handshake takes a second.
+A refused attempt ends at once all the same."""
 
 # Retries of unary calls.
 RETRY_ATTEMPTS_MAX: Final = 20

@@ -25,6 +25,7 @@ from wherry.contract.errors import (
     error_for,
 )
 from wherry.contract.limits import (
+    CONNECT_TIMEOUT_MS,
     MESSAGE_BYTES_MAX,
     RECONNECT_BACKOFF_INITIAL_MS,
     RECONNECT_BACKOFF_MAX_MS,
@@ -52,7 +53,8 @@ def channel_options(message_bytes_max: int = MESSAGE_BYTES_MAX) -> list[tuple[st
         ("grpc.max_send_message_length", size),
         ("grpc.max_receive_message_length", size),
         ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_INITIAL_MS),
-        ("grpc.min_reconnect_backoff_ms", RECONNECT_BACKOFF_INITIAL_MS),
+        # Not a wait, whatever it is called: an attempt to connect is given up after this time.
+        ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
         ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
