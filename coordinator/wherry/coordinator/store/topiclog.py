@@ -388,9 +388,13 @@ class _Delivery:
 
     @property
     def failure(self) -> Any:
-        """Why a record was not taken, the first one; None when none was refused."""
+        """Why a record was not taken, the first one; None when none was refused, or only for another's sake."""
+        from confluent_kafka import KafkaError
+
         with self._lock:
-            return self._error
+            error = self._error
+        purged = error is not None and error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+        return None if purged else error
 
     def ends(self, topic: str) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition."""
