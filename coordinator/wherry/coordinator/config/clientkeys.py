@@ -42,7 +42,10 @@ def overridden(client: str, config: Mapping[str, str | None]) -> list[tuple[str,
     """The settings that a connector overrides of a client, without their prefix, in Java's order."""
     prefix = f"{client}.override."
     # Out of one hash table and into another: what falls into the same slot keeps the order of the first.
-    given = {key[len(prefix) :]: config[key] for key in in_map_order(config) if key.startswith(prefix)}
+    # The prefix alone overrides nothing.
+    given = {
+        key[len(prefix) :]: config[key] for key in in_map_order(config) if key.startswith(prefix) and key != prefix
+    }
     return [(key, given[key]) for key in in_map_order(given)]
 
 
