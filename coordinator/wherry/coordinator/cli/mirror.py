@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from wherry.coordinator.cli.errors import ExitCode
+from wherry.coordinator.cli.running import LogFormat, LogFormatOption, LogLevel, LogLevelOption, begin, leave
 from wherry.coordinator.cli.signals import StopRequested
-from wherry.coordinator.cli.standalone import LogFormat, LogLevel
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +23,8 @@ def mirror(
         typer.Option(help="A cluster that is near: only flows into it run here. May be given again."),
     ] = None,
     flow: Annotated[str | None, typer.Option(metavar="A->B", help="Run this flow alone, in this process.")] = None,
-    log_format: Annotated[LogFormat, typer.Option(help="How log lines look.")] = LogFormat.TEXT,
-    log_level: Annotated[LogLevel, typer.Option(help="Least grave log line shown.")] = LogLevel.INFO,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Run the flows of a MirrorMaker file between Kafka clusters, in MirrorMaker's place.
 
@@ -33,22 +32,10 @@ def mirror(
     a flow goes on where MirrorMaker was stopped, and may be taken back. Several nodes may run the same file; of each
     flow one leads. A flow that only beats (`emit.heartbeats.enabled`, on by default) is a process, too.
     """
-    import logging
-    import os
-    import sys
-
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    begin(log_format, log_level)
     from wherry.contract.errors import ConfigError
-    from wherry.coordinator import logs
     from wherry.coordinator import mirror as running
 
-    def leave() -> None:
-        # As in `standalone`: all that could be committed is, and native threads would only take seconds to end.
-        logging.shutdown()
-        sys.stdout.flush()
-        os._exit(int(ExitCode.OK))
-
-    logs.setup(form=log_format.value, level=logging.getLevelNamesMapping()[log_level.upper()])
     flows = running.load(file, clusters or ())
     try:
         if flow is not None:
