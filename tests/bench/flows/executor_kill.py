@@ -11,25 +11,23 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from tests.bench import limits, load
 from tests.bench.figures import OTHER_CPU, WHERRY, Figure
 from tests.bench.flows.flow import Flow, Outcome
+from tests.bench.flows.kills import BEFORE_SECONDS, MOVING_SECONDS_MAX, until
 from tests.bench.measure import Sampler
 from tests.bench.processes import BenchError, ProcessTree
 from tests.bench.rest import Rest as BenchRest
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings, wherry_role
-from tests.support.pairs import POLL_SECONDS, Pair, Traffic, lost_and_repeated, moving_again
+from tests.support.pairs import Pair, Traffic, lost_and_repeated, moving_again
 from tests.support.standalone import Standalone
 
 from wherry.coordinator.dev.spark import SparkCluster
 
-BEFORE_SECONDS: Final = 3.0
-"""How long everything runs before the kill, and again after the last pair moves."""
-MOVING_SECONDS_MAX: Final = 60.0
 EXECUTORS: Final = 2
 SLOTS: Final = 32
 
@@ -54,18 +52,16 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     with SparkCluster(workers=EXECUTORS, slots=SLOTS) as cluster:
         settings = {"wherry.spark.master": cluster.url, "wherry.idle.park.ms": "0"}
         with Standalone(bootstrap=site.bootstrap, settings=settings) as worker:
-            _until(worker.rest.is_healthy, limits.SYSTEM_START_SECONDS, "it is healthy", worker)
-            _until(lambda: len(cluster.executors()) == EXECUTORS, 60, "both executors are there", worker)
+            until(worker.rest.is_healthy, limits.SYSTEM_START_SECONDS, "it is healthy", worker)
+            until(lambda: len(cluster.executors()) == EXECUTORS, 60, "both executors are there", worker)
             # Both are known to the scheduler, and warm.
-            _until(
-                lambda: worker.log_path.read_text().count("is there, with") == EXECUTORS, 60, "both are seen", worker
-            )
+            until(lambda: worker.log_path.read_text().count("is there, with") == EXECUTORS, 60, "both are seen", worker)
             rest = BenchRest(worker.rest.url)
             for pair in pairs:
                 pair.write()
                 for connector, config in pair.connectors.items():
                     rest.create(connector, config)
-            _until(lambda: all(pair.last() >= 0 for pair in pairs), limits.STALL_SECONDS, "every pair moves", worker)
+            until(lambda: all(pair.last() >= 0 for pair in pairs), limits.STALL_SECONDS, "every pair moves", worker)
             return _kill(pairs, cluster, worker)
 
 
@@ -77,14 +73,12 @@ def _kill(pairs: Sequence[Pair], cluster: SparkCluster, worker: Standalone) -> O
             before = {executor.pid for executor in cluster.executors()}
             os.kill(min(before), signal.SIGKILL)
             killed_at = time.time()
-            moved = moving_again(pairs, lambda true: _until(true, MOVING_SECONDS_MAX, "every task moves again", worker))
+            moved = moving_again(pairs, lambda true: until(true, MOVING_SECONDS_MAX, "every task moves again", worker))
             moving_at = time.time()
-            _until(lambda: {e.pid for e in cluster.executors()} - before, 60, "a new executor is there", worker)
+            until(lambda: {e.pid for e in cluster.executors()} - before, 60, "a new executor is there", worker)
             replaced = time.time() - killed_at
             time.sleep(BEFORE_SECONDS)
-        _until(
-            lambda: all(pair.last() == pair.sent - 1 for pair in pairs), limits.STALL_SECONDS, "all has come", worker
-        )
+        until(lambda: all(pair.last() == pair.sent - 1 for pair in pairs), limits.STALL_SECONDS, "all has come", worker)
     lost, repeated = lost_and_repeated(pairs)
     seconds = sorted(moved.values())
     return Outcome(
@@ -99,14 +93,6 @@ def _kill(pairs: Sequence[Pair], cluster: SparkCluster, worker: Standalone) -> O
         },
         {"moved_seconds": moved, "log": worker.log_tail()},
     )
-
-
-def _until(done: Callable[[], object], seconds: float, what: str, worker: Standalone) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            raise BenchError(f"Waited {seconds:.0f} s in vain until {what}; the log ends:\n{worker.log_tail()}")
-        time.sleep(POLL_SECONDS)
 
 
 FLOW = Flow(

@@ -10,26 +10,24 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Self
 
 from tests.bench import limits, load
 from tests.bench.figures import OTHER_CPU, WHERRY, Figure
 from tests.bench.flows.flow import Flow, Outcome
+from tests.bench.flows.kills import BEFORE_SECONDS, MOVING_SECONDS_MAX, until
 from tests.bench.measure import Sampler
 from tests.bench.processes import BenchError, ProcessTree
 from tests.bench.rest import Rest as BenchRest
 from tests.bench.site import Site
 from tests.bench.systems import WorkerSettings, wherry_role
 from tests.support.distributed import Distributed
-from tests.support.pairs import POLL_SECONDS, Pair, Traffic, lost_and_repeated, moving_again
+from tests.support.pairs import Pair, Traffic, lost_and_repeated, moving_again
 from tests.support.rest import NoAnswerError
 
 ASK_SECONDS: Final = 0.05
-BEFORE_SECONDS: Final = 3.0
-"""How long everything runs before the kill, and again after the last pair moves."""
-MOVING_SECONDS_MAX: Final = 60.0
 ASKED: Final = ("/connectors?expand=status&expand=info", "/connectors/out-0/status", "/connectors/in-0/offsets", "/")
 _STAMP: Final = re.compile(r"^\[(\S+ \S+)\] INFO (Given|Claimed): this coordinator")
 
@@ -91,8 +89,8 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
     try:
         for member in members:
             member.start()
-            _until(member.rest.is_healthy, limits.SYSTEM_START_SECONDS, "a coordinator is healthy", member)
-            _until(lambda member=member: "is up after" in member.log_path.read_text(), 60, "Spark is up", member)  # type: ignore[misc]
+            until(member.rest.is_healthy, limits.SYSTEM_START_SECONDS, "a coordinator is healthy", member)
+            until(lambda member=member: "is up after" in member.log_path.read_text(), 60, "Spark is up", member)  # type: ignore[misc]
         leader, standby = members
         rest = BenchRest(leader.rest.url)
         for pair in pairs:
@@ -102,7 +100,7 @@ def run_once(site: Site, name: str, label: str, records: int) -> Outcome:
         for pair in pairs:
             for connector in pair.connectors:
                 rest.wait_running(connector, 1)
-        _until(lambda: all(pair.last() >= 0 for pair in pairs), limits.STALL_SECONDS, "every pair moves", leader)
+        until(lambda: all(pair.last() >= 0 for pair in pairs), limits.STALL_SECONDS, "every pair moves", leader)
         return _kill(pairs, leader, standby)
     finally:
         for member in members:
@@ -116,12 +114,10 @@ def _kill(pairs: Sequence[Pair], leader: Distributed, standby: Distributed) -> O
             time.sleep(BEFORE_SECONDS)
             leader.kill()
             killed_at = time.time()
-            moved = moving_again(
-                pairs, lambda true: _until(true, MOVING_SECONDS_MAX, "every task moves again", standby)
-            )
+            moved = moving_again(pairs, lambda true: until(true, MOVING_SECONDS_MAX, "every task moves again", standby))
             moving_at = time.time()
             time.sleep(BEFORE_SECONDS)
-        _until(
+        until(
             lambda: all(pair.last() == pair.sent - 1 for pair in pairs), limits.STALL_SECONDS, "all has come", standby
         )
     lost, repeated = lost_and_repeated(pairs)
@@ -151,14 +147,6 @@ def _logged(member: Distributed, word: str) -> float:
     if not stamps:
         raise BenchError(f"The standby never logged {word!r}; the end of its log:\n{member.log_tail()}")
     return datetime.strptime(stamps[-1], "%Y-%m-%d %H:%M:%S,%f").timestamp()
-
-
-def _until(done: Callable[[], bool], seconds: float, what: str, member: Distributed) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            raise BenchError(f"Waited {seconds:.0f} s in vain until {what}; the log ends:\n{member.log_tail()}")
-        time.sleep(POLL_SECONDS)
 
 
 FLOW = Flow(
