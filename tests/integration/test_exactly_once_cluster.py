@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 import uuid
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.distributed import Distributed
+from tests.support.standalone import send
 from tests.support.waiting import eventually
 
 from wherry.contract.offsets_topic import read_positions
@@ -59,8 +59,9 @@ def committed(bootstrap: str, topic: str) -> list[bytes]:
 
 
 def kill(pids: list[int]) -> None:
+    """Kill what is still there of them: others may end by themselves meanwhile."""
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)
 
 
 def sidecars(wherry: Distributed, connector: str) -> list[int]:

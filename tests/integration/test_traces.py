@@ -118,6 +118,8 @@ class Flow:
             lambda: self._out.is_file() and self._out.read_text().split("\n")[:-1] == LINES, FLOW_TIMEOUT_S
         )
         assert arrived, self._wherry.log_tail()
+        # What is committed after a call is of that call's trace, not of the creation's.
+        assert eventually(lambda: bool(self._wherry.rest.offsets("source")), FLOW_TIMEOUT_S), self._wherry.log_tail()
         for name in self._configs:
             # A span is exported when it ends, a lease's with the lease.
             self._wherry.rest.call("PUT", f"/connectors/{name}/stop")

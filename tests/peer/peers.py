@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.distributed import Distributed
-from tests.support.rest import Answer, Rest
+from tests.support.rest import Answer, Rest, settled
 from tests.support.standalone import REPOSITORY, Standalone
 from tests.support.waiting import eventually
 
@@ -34,6 +34,7 @@ SETTINGS = {"key.converter": STRING, "value.converter": STRING, "offset.flush.in
 PLUGIN_VERSION = Manifest.load(REPOSITORY / "sidecars" / "filestream").version
 STORED = ("config", "offset", "status")
 START_TIMEOUT_S = 120.0
+REBALANCE_TIMEOUT_S = 5.0
 EXTENSION = jar_set(f"org.apache.kafka:connect-basic-auth-extension:{JARS_VERSION}", name="connect-basic-auth")
 _EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension"
 
@@ -188,9 +189,16 @@ class Peer:
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request with its names, and return the answer with placeholders."""
+        """Send a request with its names, and return the answer with placeholders.
+
+        Again, for a while, when the answer is that a rebalance goes on: Kafka Connect has one after every change,
+        and whether a request comes into it is chance.
+        """
         raw = None if raw is None else raw.replace(b"{x}", self.suffix.encode())
-        answer = self.rest.call(method, self.own(path), self.filled(body), raw=raw, headers=headers)
+        answer = settled(
+            lambda: self.rest.call(method, self.own(path), self.filled(body), raw=raw, headers=headers),
+            REBALANCE_TIMEOUT_S,
+        )
         return Answer(answer.status, self.neutral(answer.body), self.neutral(dict(answer.headers)))
 
     def _names(self) -> Mapping[str, str]:

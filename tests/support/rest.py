@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 CALL_TIMEOUT_S = 30.0
 STATE_TIMEOUT_S = 60.0
+MOMENTARY = re.compile("rebalance|momentarily")
 POLL_S = 0.05
 JSON = {"Accept": "application/json"}
 WITH_BODY = {**JSON, "Content-Type": "application/json"}
@@ -101,7 +103,7 @@ class Rest:
     def create(self, name: str, config: Mapping[str, str]) -> None:
         """Create a connector or change it."""
         path = f"/connectors/{urllib.parse.quote(name)}/config"
-        answer = _settled(lambda: self.call("PUT", path, dict(config)))
+        answer = settled(lambda: self.call("PUT", path, dict(config)))
         assert answer.status in (200, 201), f"{name} was refused with {answer.status}: {answer.body}"
 
     def states(self, name: str) -> tuple[str, ...]:
@@ -126,10 +128,10 @@ class Rest:
         return [(entry["partition"], entry["offset"]) for entry in listed]
 
 
-def _settled(send: Callable[[], Answer]) -> Answer:
-    """Send again while the answer is that a rebalance goes on."""
-    deadline = time.monotonic() + STATE_TIMEOUT_S
-    while (answer := send()).status == 409 and "rebalance" in str(answer.body) and time.monotonic() < deadline:
+def settled(send: Callable[[], Answer], timeout_s: float = STATE_TIMEOUT_S) -> Answer:
+    """Send again while the answer is that it can't be told just now: a rebalance goes on, or news are still to read."""
+    deadline = time.monotonic() + timeout_s
+    while (answer := send()).status == 409 and MOMENTARY.search(str(answer.body)) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return answer
 
