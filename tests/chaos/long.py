@@ -33,7 +33,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.postgres import LocalPostgres
 
-PLUGIN = Path(__file__).with_name("plugin")
+PLUGINS = (Path(__file__).with_name("plugin"), Path(__file__).parents[1] / "integration" / "plugins" / "staging")
 ROWS, PAUSE_S = 20, 0.04
 HURRYING = {"rows": "1000", "pause": "0"}
 RATE = 400
@@ -112,7 +112,7 @@ class KafkaToStaged(_FromKafka):
 
     def config(self) -> dict[str, str]:
         return {
-            "connector.class": "wherry.chaos.StagingSink", "folder": str(self._folder), "topics": self.topic,
+            "connector.class": "wherry.test.StagingSink", "folder": str(self._folder), "topics": self.topic,
             "tasks.max": "2",
         }  # fmt: skip
 
@@ -121,7 +121,7 @@ class KafkaToStaged(_FromKafka):
             if path.name not in self._read:
                 self._read.add(path.name)
                 for line in path.read_bytes().splitlines():
-                    partition, number = parse(line)
+                    partition, number = parse(line.partition(b":")[2])
                     self._found[partition].append(number)
         return sum(map(len, self._found.values()))
 
@@ -285,7 +285,7 @@ def run(options: argparse.Namespace) -> list[str]:
         settings = {
             SUPPORT: ROLLED[0] if options.rolling else ROLLED[-1],
             "offset.flush.interval.ms": "500",
-            "plugin.path": str(PLUGIN),
+            "plugin.path": ",".join(map(str, PLUGINS)),
         }
         group = f"chaos-{uuid.uuid4().hex[:6]}"
         members = [

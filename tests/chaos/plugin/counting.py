@@ -1,11 +1,8 @@
-"""For long chaos: a source that counts, with transactions of its own where asked, and a sink in two phases."""
+"""For long chaos: a source that counts, with transactions of its own where asked."""
 
 from __future__ import annotations
 
-import os
-import uuid
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -13,14 +10,9 @@ from wherry.sdk import (
     Batch,
     CaughtUp,
     Config,
-    Flushed,
     Mark,
     Offsets,
     Plan,
-    Position,
-    Record,
-    Sink,
-    SinkClass,
     Source,
     Task,
     Work,
@@ -60,41 +52,5 @@ class Counting(Source[CountingConfig]):
             self.wait(0.1)
 
 
-class StagingConfig(Config):
-    folder: str = key(doc="Folder with the folders staged and done.", importance="high")
-
-
-class Staging(Sink[StagingConfig]):
-    """A flush writes a file that nobody sees, a commit moves it to where it is seen."""
-
-    class_name, version, sink_class = "wherry.chaos.StagingSink", "0.1.0", SinkClass.TWO_PHASE
-
-    def open(self, task: object) -> None:
-        self.lines: list[str] = []
-
-    def write(self, records: list[Record]) -> None:
-        self.lines += [f"{record.value}\n" for record in records]
-
-    def flush(self, final: bool) -> Flushed:
-        if not self.lines:
-            return Flushed()
-        name = uuid.uuid4().hex
-        with (Path(self.config.folder) / "staged" / name).open("w") as file:
-            file.writelines(self.lines)
-            file.flush()
-            os.fsync(file.fileno())
-        self.lines = []
-        return Flushed(token=name.encode())
-
-    def commit(self, tokens: Sequence[bytes], positions: Sequence[Position]) -> bool:
-        folder, again = Path(self.config.folder), True
-        for token in tokens:
-            staged = folder / "staged" / token.decode()
-            if staged.exists():
-                staged.rename(folder / "done" / token.decode())
-                again = False
-        return again
-
-
 if __name__ == "__main__":
-    serve(Counting, Staging)
+    serve(Counting)

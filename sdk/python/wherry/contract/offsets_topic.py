@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from wherry.contract.connect_topics import parse_offset_record
@@ -31,56 +31,125 @@ def read_positions(
         settings: librdkafka's settings of a consumer, with bootstrap.servers.
         topic: The offsets topic.
         connector: Name of the connector.
-        timeout_s: Time to come to the end of the topic.
+        timeout_s: Time to come to the end of the topic; others' open transactions may take much of it.
 
     Raises:
         WherryError: It can't be read, or not in time.
     """
     from confluent_kafka import Consumer, KafkaException
 
-    consumer = Consumer({
-        "log_level": 0,
-        **settings,
-        # Required by the client library; nothing is ever committed and no group is joined.
-        "group.id": f"wherry-offsets-{uuid.uuid4().hex}",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "isolation.level": "read_committed",
-    })  # fmt: skip
+    def client(isolation: str) -> Any:
+        return Consumer({
+            "log_level": 0,
+            **settings,
+            # Required by the client library; nothing is ever committed and no group is joined.
+            "group.id": f"wherry-offsets-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+        })  # fmt: skip
+
+    deadline = time.monotonic() + timeout_s
+    committed, everything = client("read_committed"), client("read_uncommitted")
     try:
-        return _read(consumer, topic, connector, time.monotonic() + timeout_s)
+        numbers = _partitions(everything, topic, deadline)
+        ends = _ends(committed, everything, topic, numbers, connector, deadline)
+        found = _of(connector, _until(committed, topic, dict.fromkeys(ends, 0), ends, deadline))
+        return {position.partition: position for _, _, position in found}
     except KafkaException as error:
         raise _error(error.args[0], topic) from error
     finally:
-        consumer.close()
+        committed.close()
+        everything.close()
 
 
-def _read(consumer: Any, topic: str, connector: str, deadline: float) -> dict[str, Position]:
-    from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+def _partitions(consumer: Any, topic: str, deadline: float) -> list[int]:
+    from confluent_kafka import KafkaError
 
-    found = consumer.list_topics(topic, timeout=max(0.1, deadline - time.monotonic())).topics[topic]
-    if found.error is not None:
-        if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            return {}
-        raise _error(found.error, topic)
-    unread = set(found.partitions)
-    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in sorted(unread)])
-    positions: dict[str, Position] = {}
+    found = consumer.list_topics(topic, timeout=_left(deadline)).topics[topic]
+    if found.error is None:
+        return sorted(found.partitions)
+    if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        return []
+    raise _error(found.error, topic)
+
+
+def _ends(
+    committed: Any, everything: Any, topic: str, numbers: list[int], connector: str, deadline: float
+) -> dict[int, int]:
+    """How far each partition has to be read.
+
+    Behind an open transaction a reader of committed records sees nothing, committed or not. So where the connector
+    has records behind one, whosever it is, they are waited for (as KafkaBasedLog.readToEnd does); where it has none,
+    nobody's open transaction delays it.
+    """
+    stable, high = (_latest(client, topic, numbers, deadline) for client in (committed, everything))
+    hidden = {number: end for number, end in stable.items() if end < high[number]}
+    behind = _until(everything, topic, hidden, {number: high[number] for number in hidden}, deadline)
+    for number, offset, _ in _of(connector, behind):
+        if offset < high[number]:
+            stable[number] = offset + 1
+    return stable
+
+
+def _latest(consumer: Any, topic: str, numbers: list[int], deadline: float) -> dict[int, int]:
+    """Where each partition ends for this reader; in one request, for a time of -1 asks for the latest."""
+    from confluent_kafka import OFFSET_END, TopicPartition
+
+    if not numbers:
+        return {}
+    asked = [TopicPartition(topic, number, OFFSET_END) for number in numbers]
+    found = consumer.offsets_for_times(asked, timeout=_left(deadline))
+    for each in found:
+        if each.error is not None:
+            raise _error(each.error, topic)
+    return {each.partition: each.offset for each in found}
+
+
+def _of(connector: str, messages: Iterable[Any]) -> Iterator[tuple[int, int, Position]]:
+    """Partition, offset and position of each of the connector's records."""
+    for message in messages:
+        parsed = parse_offset_record(message.key(), message.value())
+        if parsed is not None and parsed[0] == connector:
+            yield message.partition(), message.offset(), parsed[1]
+
+
+def _until(
+    consumer: Any, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], deadline: float
+) -> Iterator[Any]:
+    """Every message from these offsets until all of these ends have been reached, and what came beside them.
+
+    An end is reached by a message, or by the partition's end: what stands last may be no message but a mark of a
+    transaction. That end alone would not do, as it never comes where others write without pause.
+    """
+    from confluent_kafka import KafkaError, TopicPartition
+
+    unread = {number for number, end in ends.items() if starts[number] < end}
+    if not unread:
+        return
+    consumer.assign([TopicPartition(topic, number, starts[number]) for number in sorted(unread)])
     while unread:
         if time.monotonic() > deadline:
             raise TransientError(f"The offsets topic {topic} could not be read to its end in time.")
-        for message in consumer.consume(_CONSUME_MAX, _POLL_S):
+        first = consumer.poll(_POLL_S)  # `consume` alone would wait for its full number
+        for message in [first, *consumer.consume(_CONSUME_MAX, 0)] if first is not None else ():
             error = message.error()
             if error is None:
-                parsed = parse_offset_record(message.key(), message.value())
-                if parsed is not None and parsed[0] == connector:
-                    positions[parsed[1].partition] = parsed[1]
+                yield message
+                reached = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard(message.partition())
-            elif not error.retriable() and error.code() not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+                reached = message.offset()
+            elif error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+                continue
+            else:
                 raise _error(error, topic)
-    return positions
+            if reached >= ends[message.partition()]:
+                unread.discard(message.partition())
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
 
 
 def _error(error: Any, topic: str) -> WherryError:
