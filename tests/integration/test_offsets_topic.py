@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.stores import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import eventually
 
@@ -25,7 +26,7 @@ SOON_S = 5.0
 
 
 class Source:
-    """A source that writes positions as exactly-once sources do."""
+    """A source that writes positions as exactly-once sources do; all of its records go to one partition."""
 
     def __init__(self, bootstrap: str, topic: str, connector: str) -> None:
         self.topic, self.connector = topic, connector
@@ -119,3 +120,24 @@ def test_what_was_rolled_back_is_not_seen(bootstrap: str, offsets: str) -> None:
 
 def test_a_topic_that_is_not_there_holds_nothing(bootstrap: str) -> None:
     assert positions(bootstrap, f"none-{uuid.uuid4().hex}", "mine") == []
+
+
+def test_a_store_waits_behind_an_open_transaction_for_no_more_than_it_is_asked_for(bootstrap: str) -> None:
+    cluster = Cluster(bootstrap)
+    try:
+        store = cluster.stores(workers_write=True).offsets
+        topic = store.kept.topic.name
+        mine, other = (Source(bootstrap, topic, name) for name in ("mine", "other"))
+        mine.commit(1)
+        other.begin(1)
+        store.write("stopped", [Position('{"p":1}', '{"n":5}'), Position('{"p":2}', '{"n":6}')])
+        assert store.load("mine") == [Position('{"p":0}', '{"n":1}')]
+        mine.commit(2)
+        with ThreadPoolExecutor(2) as pool:
+            mines, stopped = pool.submit(store.load, "mine"), pool.submit(store.load, "stopped")
+            assert not eventually(mines.done, 1.0)
+            other.producer.commit_transaction(10)
+            assert mines.result(10) == [Position('{"p":0}', '{"n":2}')]
+            assert {position.offset for position in stopped.result(10)} == {'{"n":5}', '{"n":6}'}
+    finally:
+        cluster.close()

@@ -31,7 +31,9 @@ class Cluster:
     def writer(self) -> FencedWriter:
         return FencedWriter(self.config, f"connect-cluster-{self.group}")
 
-    def stores(self, writer: FencedWriter | None = None, *, generation: int = 7) -> KafkaStores:
+    def stores(
+        self, writer: FencedWriter | None = None, *, generation: int = 7, workers_write: bool = False
+    ) -> KafkaStores:
         stores = KafkaStores(
             self.topics,
             self.config,
@@ -41,6 +43,7 @@ class Cluster:
             leads=lambda: self.leads,
             generation=lambda: generation,
             level_set=lambda logger, level: self.levels.append((logger, level)),
+            workers_write=workers_write,
         )
         stores.start()
         self._open.append(stores)

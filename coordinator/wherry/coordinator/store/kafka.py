@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wherry.contract.connect_topics import OffsetLog, offset_records
-from wherry.contract.errors import FencedError, WherryError
-from wherry.contract.position import Position
+from wherry.contract.errors import FencedError, TransientError, WherryError
+from wherry.contract.offsets_topic import ends_of
+from wherry.contract.position import Position, TopicPartition
 from wherry.coordinator.api import State, TargetState, UnavailableError
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.store import ConfigSnapshot, StoredStatus, StoredTopic
@@ -81,13 +82,19 @@ class _Kept:
         if not self._ready:
             raise UnavailableError(NOT_READ)
 
-    def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def wait_for(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Wait until so much has been read."""
+        self._log.wait_for(ends)
+
+    def write(self, records: Sequence[tuple[bytes, bytes | None]], *, read_back: bool = True) -> None:
         """Write records, and read them back."""
         if not records:
             return
         self.check_ready()
         self._may_write()
-        self._log.wait_for(self._writer.write(self.topic.name, records))
+        ends = self._writer.write(self.topic.name, records)
+        if read_back:
+            self._log.wait_for(ends)
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         with self.lock:
@@ -165,7 +172,12 @@ class KafkaConfigStore:
 
 
 class KafkaOffsetStore:
-    """An `OffsetStore` in the offsets topic."""
+    """An `OffsetStore` in the offsets topic.
+
+    Args:
+        others_write: Exactly-once sources write to the topic, in transactions of their own. Behind one that is open
+            nothing can be read, so that only what is asked for is waited for, when it is asked for.
+    """
 
     def __init__(
         self,
@@ -180,19 +192,32 @@ class KafkaOffsetStore:
     ) -> None:
         self._state = OffsetLog()
         self._others_write = others_write
+        self._config = config
         self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
 
     def load(self, connector: str) -> list[Position]:
         """All positions of a connector, in the order they were first written."""
         self.kept.check_ready()
         if self._others_write:
-            self.kept.catch_up()
+            self._read_on(connector)
         with self.kept.lock:
             return self._state.positions(connector)
 
     def write(self, connector: str, positions: Sequence[Position]) -> None:
         """Write positions; one without offset forgets its partition."""
-        self.kept.write([(record.key, record.value) for record in offset_records(connector, positions)])
+        records = [(record.key, record.value) for record in offset_records(connector, positions)]
+        self.kept.write(records, read_back=not self._others_write)
+
+    def _read_on(self, connector: str) -> None:
+        topic = self.kept.topic.name
+        ends = ends_of(self._config, topic, connector, timeout_s=READ_TIMEOUT_S)
+        try:
+            self.kept.wait_for({TopicPartition(topic, number): end for number, end in ends.items()})
+        except TransientError as error:
+            raise TransientError(
+                f"{error.message} Positions of {connector} stand behind a transaction that another connector has open"
+                " there; a topic of its own (`offsets.storage.topic`) would spare it that."
+            ) from error
 
     def reset(self, connector: str) -> None:
         """Forget all positions of a connector."""

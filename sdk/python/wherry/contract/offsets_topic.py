@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from wherry.contract.connect_topics import parse_offset_record
@@ -36,32 +37,47 @@ def read_positions(
     Raises:
         WherryError: It can't be read, or not in time.
     """
-    from confluent_kafka import Consumer, KafkaException
-
-    def client(isolation: str) -> Any:
-        return Consumer({
-            "log_level": 0,
-            **settings,
-            # Required by the client library; nothing is ever committed and no group is joined.
-            "group.id": f"wherry-offsets-{uuid.uuid4().hex}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": isolation,
-        })  # fmt: skip
-
     deadline = time.monotonic() + timeout_s
-    committed, everything = client("read_committed"), client("read_uncommitted")
-    try:
-        numbers = _partitions(everything, topic, deadline)
-        ends = _ends(committed, everything, topic, numbers, connector, deadline)
+    with _readers(settings, topic) as (committed, everything):
+        ends = _ends(committed, everything, topic, connector, deadline)
         found = _of(connector, _until(committed, topic, dict.fromkeys(ends, 0), ends, deadline))
         return {position.partition: position for _, _, position in found}
-    except KafkaException as error:
-        raise _error(error.args[0], topic) from error
-    finally:
-        committed.close()
-        everything.close()
+
+
+def ends_of(
+    settings: Mapping[str, ClientValue], topic: str, connector: str, *, timeout_s: float = READ_TIMEOUT_S
+) -> dict[int, int]:
+    """How far a reader of committed records has to come in each partition to know a connector's positions.
+
+    Takes and raises what `read_positions` does.
+    """
+    with _readers(settings, topic) as (committed, everything):
+        return _ends(committed, everything, topic, connector, time.monotonic() + timeout_s)
+
+
+@contextmanager
+def _readers(settings: Mapping[str, ClientValue], topic: str) -> Iterator[tuple[Any, Any]]:
+    """One that sees what has been committed, and one that sees everything; their errors as ours."""
+    from confluent_kafka import Consumer, KafkaException
+
+    common: dict[str, ClientValue] = {
+        "log_level": 0,
+        **settings,
+        # Required by the client library; nothing is ever committed and no group is joined.
+        "group.id": f"wherry-offsets-{uuid.uuid4().hex}",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+    }
+    with ExitStack() as stack:
+        try:
+            made = []
+            for level in ("read_committed", "read_uncommitted"):
+                made.append(Consumer({**common, "isolation.level": level}))
+                stack.callback(made[-1].close)
+            yield made[0], made[1]
+        except KafkaException as error:
+            raise _error(error.args[0], topic) from error
 
 
 def _partitions(consumer: Any, topic: str, deadline: float) -> list[int]:
@@ -75,15 +91,14 @@ def _partitions(consumer: Any, topic: str, deadline: float) -> list[int]:
     raise _error(found.error, topic)
 
 
-def _ends(
-    committed: Any, everything: Any, topic: str, numbers: list[int], connector: str, deadline: float
-) -> dict[int, int]:
+def _ends(committed: Any, everything: Any, topic: str, connector: str, deadline: float) -> dict[int, int]:
     """How far each partition has to be read.
 
     Behind an open transaction a reader of committed records sees nothing, committed or not. So where the connector
     has records behind one, whosever it is, they are waited for (as KafkaBasedLog.readToEnd does); where it has none,
     nobody's open transaction delays it.
     """
+    numbers = _partitions(everything, topic, deadline)
     stable, high = (_latest(client, topic, numbers, deadline) for client in (committed, everything))
     hidden = {number: end for number, end in stable.items() if end < high[number]}
     behind = _until(everything, topic, hidden, {number: high[number] for number in hidden}, deadline)
