@@ -37,16 +37,31 @@ def test_the_first_group_that_matches_wins_and_takes_missing_numbers_from_the_de
 
 
 def test_a_default_group_without_its_numbers_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"topic\.creation\.default\.replication\.factor must be set"):
+    with pytest.raises(ConfigError, match=r'configuration "topic\.creation\.default\.replication\.factor"'):
         TopicRules.of({"topic.creation.default.partitions": "1"}, {})
+
+
+@pytest.mark.parametrize("key", ["groups", "default.cleanup.policy", "a.include", "nonsense"])
+def test_any_key_asks_for_the_numbers_of_the_default_group(key: str) -> None:
+    with pytest.raises(ConfigError, match=r'Missing required configuration "topic\.creation\.default\.replication'):
+        TopicRules.of({f"topic.creation.{key}": "a"}, {})
+
+
+def test_a_group_takes_no_settings_from_the_default_one() -> None:
+    made = rules(**{"default.cleanup.policy": "compact", "groups": "a", "a.include": ".*", "a.segment.bytes": "9"})
+    assert made.settings("t") == TopicSettings(3, -1, {"segment.bytes": "9"})
 
 
 @pytest.mark.parametrize(
     ("config", "told"),
     [
         ({"default.partitions": "0"}, "Invalid value 0 for configuration topic.creation.default.partitions"),
-        ({"default.replication.factor": "-2"}, "it must be at least 1, or -1 for the broker's default"),
+        ({"default.replication.factor": "-2"}, "or -1 to use the broker's default"),
         ({"default.partitions": "many"}, "Not a number of type INT"),
+        ({"default.partitions": ""}, "Not a number of type INT"),
+        ({"default.partitions": "1_0"}, "Not a number of type INT"),
+        ({"default.partitions": "2147483648"}, "Not a number of type INT"),
+        ({"default.replication.factor": "40000"}, "Not a number of type SHORT"),
         ({"groups": "g", "g.include": "a(b"}, "topic.creation.g.include: Invalid regex: Unclosed group"),
         ({"groups": "g", "g.include": "a", "g.partitions": "0"}, "configuration topic.creation.g.partitions"),
     ],

@@ -1,7 +1,8 @@
 """The `topic.creation.*` keys of a source: which settings a topic gets that does not exist yet.
 
-Kafka Connect's rules: without settings of the default group the broker creates topics by itself; with them, the first
-group whose `include` matches wins, and the default group takes the rest. A group without `include` matches nothing.
+Kafka Connect's rules: without any such key the broker creates topics by itself; with one, the default group has to say
+both numbers, the first group whose `include` matches wins, and the default group takes the rest. A group without
+`include` matches nothing, and takes from the default group its numbers, but none of its settings.
 Pure; read by the coordinator, which refuses to start a connector whose rules are wrong, and by workers.
 """
 
@@ -18,7 +19,16 @@ from wherry.contract.javaregex import RegexError, compile_java
 _PREFIX: Final = "topic.creation."
 _DEFAULT: Final = "default"
 _BROKERS_CHOICE: Final = -1
-_OWN_KEYS: Final = frozenset({"include", "exclude", "replication.factor", "partitions"})
+# In the order in which Kafka Connect looks for them: what the largest is, Java's name of such a number, what it may be.
+_NUMBERS: Final[Mapping[str, tuple[int, str, str]]] = {
+    "replication.factor": (
+        2**15 - 1, "SHORT", "Replication factor must be positive and not larger than the number of brokers in the Kafka"
+        " cluster, or -1 to use the broker's default",
+    ),
+    "partitions": (2**31 - 1, "INT", "Number of partitions must be positive, or -1 to use the broker's default"),
+}  # fmt: skip
+_OWN_KEYS: Final = frozenset({"include", "exclude", *_NUMBERS})
+_INTEGER: Final = re.compile(r"[+-]?\d+")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ class TopicRules:
                 or an expression is none.
         """
         enabled = worker_config.get("topic.creation.enable", "true").strip().lower() == "true"
-        if not enabled or not any(key.startswith(f"{_PREFIX}{_DEFAULT}.") for key in config):
+        if not enabled or not any(key.startswith(_PREFIX) for key in config):
             return None
         names = [name.strip() for name in config.get(f"{_PREFIX}groups", "").split(",") if name.strip()]
         groups = []
@@ -55,14 +65,12 @@ class TopicRules:
                 (name, {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)})
             )
         default = groups[-1][1]
-        for key in ("partitions", "replication.factor"):
+        for key in _NUMBERS:
             if key not in default:
-                raise ConfigError(
-                    f"{_PREFIX}{_DEFAULT}.{key} must be set when topic.creation is used.",
-                    key=f"{_PREFIX}{_DEFAULT}.{key}",
-                )
+                full = f"{_PREFIX}{_DEFAULT}.{key}"
+                raise ConfigError(f'Missing required configuration "{full}" which has no default value.', key=full)
         for name, group in groups:
-            for key in ("partitions", "replication.factor"):
+            for key in _NUMBERS:
                 if key in group:
                     _number(name, group, key)
             for key in ("include", "exclude"):
@@ -74,7 +82,7 @@ class TopicRules:
         default = self.groups[-1][1]
         found = (entry for entry in self.groups if entry[0] == _DEFAULT or _matches(*entry, topic))
         name, chosen = next(found, (_DEFAULT, default))
-        merged = {**{key: default[key] for key in ("partitions", "replication.factor")}, **chosen}
+        merged = {**{key: default[key] for key in _NUMBERS}, **chosen}
         extra = {key: value for key, value in chosen.items() if key not in _OWN_KEYS}
         return TopicSettings(_number(name, merged, "partitions"), _number(name, merged, "replication.factor"), extra)
 
@@ -102,15 +110,12 @@ def _patterns(name: str, group: Mapping[str, str], key: str) -> list[re.Pattern[
 
 def _number(name: str, group: Mapping[str, str], key: str) -> int:
     full = f"{_PREFIX}{name}.{key}"
-    try:
-        number = int(group[key])
-    except ValueError:
-        raise ConfigError(
-            f"Invalid value {group[key]} for configuration {full}: Not a number of type INT", key=full
-        ) from None
+    largest, kind, may_be = _NUMBERS[key]
+    text = group[key].strip()
+    # Java reads no underscores, and nothing its type can't hold.
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    if number is None or not -largest - 1 <= number <= largest:
+        raise ConfigError(f"Invalid value {group[key]} for configuration {full}: Not a number of type {kind}", key=full)
     if number == 0 or number < _BROKERS_CHOICE:
-        raise ConfigError(
-            f"Invalid value {number} for configuration {full}: it must be at least 1, or -1 for the broker's default.",
-            key=full,
-        )
+        raise ConfigError(f"Invalid value {number} for configuration {full}: {may_be}", key=full)
     return number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wherry.contract.errors import TransientError
+from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.topic_creation import TopicRules
 from wherry.worker.endpoints.kafka_errors import error_of
@@ -53,6 +53,30 @@ class TopicCreator:
         except KafkaException as error:
             # Another task was quicker.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise error_of(error.args[0], f"Creating topic {topic}") from error
+                raise _refusal(error.args[0], topic) from error
         except TimeoutError as error:
             raise TransientError(f"Creating topic {topic} took longer than {CREATE_TIMEOUT_S:.0f} s.") from error
+
+
+def _refusal(error: Any, topic: str) -> WherryError:
+    """Why the broker did not make a topic; what it says of the settings goes out as it is."""
+    from confluent_kafka import KafkaError
+
+    code, name = error.code(), error.name()
+    if code in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}:
+        return AuthError(
+            f"Creating topic {topic} failed: {error.str()} ({name}). Ensure that the task is authorized to create "
+            "topics or that the topic exists, and restart the task.",
+            reason=name,
+        )
+    # Asked again it would say the same.
+    if code in {
+        KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.POLICY_VIOLATION,
+    }:  # fmt: skip
+        return ConfigError(
+            f"Unable to create topic {topic}: {error.str().rstrip('.')} ({name}). Correct its topic.creation.* settings"
+            " or create it yourself, and restart the task.",
+            reason=name,
+        )
+    return error_of(error, f"Creating topic {topic}")
