@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from wherry.contract import values
+from wherry.contract.data import Instant
 from wherry.contract.java_text import java_text
+
+DATES = json.loads((Path(__file__).parents[2] / "cases/values/dates.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -66,3 +72,12 @@ def test_schemaless_values_print_as_java_maps_and_lists(value: Any, text: str) -
 )
 def test_logical_values_print_as_the_java_objects_they_are_there(value: Any, text: str) -> None:
     assert java_text(value) == text
+
+
+@pytest.mark.parametrize(("ms", "text", "written"), DATES)
+def test_a_moment_of_any_year_prints_as_java_prints_it(ms: int, text: str, written: str) -> None:
+    assert (java_text(Instant(ms)), values.format(Instant(ms))) == (text, written)
+
+
+def test_a_list_of_moments_beyond_the_year_9999_prints() -> None:
+    assert java_text([Instant(253_402_300_800_000)]) == "[Sat Jan 01 00:00:00 UTC 10000]"

@@ -12,14 +12,15 @@ from typing import Any, Final
 import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
-from wherry.contract.data import Float32, Instant, Pairs
+from wherry.contract.calendars import calendar_day
+from wherry.contract.data import DAY_MS, Float32, Instant, Pairs
 from wherry.contract.java import double_text, float_text, in_map_order
 from wherry.contract.schemaless import loads
+from wherry.contract.values import milliseconds
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_EPOCH: Final = datetime.date(1970, 1, 1)
-_START: Final = datetime.datetime(1970, 1, 1)  # UTC
+_EPOCH_WEEKDAY: Final = 3
 
 
 def java_texts(column: pa.Array) -> list[str | None]:
@@ -47,15 +48,8 @@ def java_text(value: Any, data_type: pa.DataType | None = None) -> str:
         case float():
             single = isinstance(value, Float32) or (data_type is not None and pa.types.is_float32(data_type))
             return float_text(value) if single else double_text(value)
-        case Instant():
-            moment = _START + datetime.timedelta(milliseconds=value)
-            return _instant(moment.date(), moment.time())
-        case datetime.datetime():
-            return _instant(value.date(), value.time())
-        case datetime.date():
-            return _instant(value, datetime.time())
-        case datetime.time():
-            return _instant(_EPOCH, value)
+        case Instant() | datetime.date() | datetime.time():
+            return date_text(milliseconds(value))
         case bytes():
             return f"java.nio.HeapByteBuffer[pos=0 lim={len(value)} cap={len(value)}]"
         case dict():
@@ -68,10 +62,14 @@ def java_text(value: Any, data_type: pa.DataType | None = None) -> str:
             return str(value)
 
 
-def _instant(date: datetime.date, time: datetime.time) -> str:
-    """`java.util.Date.toString()` in UTC."""
-    day, month = _DAYS[date.weekday()], _MONTHS[date.month - 1]
-    return f"{day} {month} {date.day:02} {time:%H:%M:%S} UTC {date.year:04}"
+def date_text(ms: int) -> str:
+    """`java.util.Date.toString()` in UTC: Julian before 1582-10-15; years before 1 are counted backwards, unmarked."""
+    day, of_day = divmod(ms, DAY_MS)
+    year, month, day_of_month = calendar_day(day)
+    seconds = of_day // 1000
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    shown = year if year > 0 else 1 - year
+    return f"{_DAYS[(day + _EPOCH_WEEKDAY) % 7]} {_MONTHS[month - 1]} {day_of_month:02} {clock} UTC {shown}"
 
 
 def _fields(value: dict[Any, Any], data_type: pa.DataType | None) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import base64
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from wherry.contract.calendars import calendar_day, day_of
 from wherry.contract.data import (
     BOOLEAN_SCHEMA,
     DATE,
@@ -54,17 +55,15 @@ _NUMBER: Final = re.compile(
     r"[+-]?(?:\d+(?:\.(?P<fraction>\d*))?|(?<=[+-])\.(?P<bare>\d+))(?:[eE](?P<exponent>[+-]?\d+))?"
 )
 _DATE_LENGTH, _TIME_LENGTH, _TIMESTAMP_LENGTH = 10, 13, 24
-# As lenient as Java's SimpleDateFormat: any number of digits, blanks before a number, a sign on all but the first.
-_REST: Final = r"[ \t]*(-?\d+)"
-_DATE_FORM: Final = re.compile(rf"(\d+)-{_REST}-{_REST}")
-_TIME_FORM: Final = re.compile(rf"(\d+):{_REST}:{_REST}\.{_REST}Z")
-_TIMESTAMP_FORM: Final = re.compile(rf"(\d+)-{_REST}-{_REST}T{_REST}:{_REST}:{_REST}\.{_REST}Z")
+# As lenient as Java's SimpleDateFormat: any number of digits, blanks and a sign before a number.
+_PART: Final = r"[ \t]*(-?\d+)"
+_DATE_FORM: Final = re.compile(rf"{_PART}-{_PART}-{_PART}")
+_TIME_FORM: Final = re.compile(rf"{_PART}:{_PART}:{_PART}\.{_PART}Z")
+_TIMESTAMP_FORM: Final = re.compile(rf"{_PART}-{_PART}-{_PART}T{_PART}:{_PART}:{_PART}\.{_PART}Z")
+_DIGITS: Final = frozenset("0123456789")
+_TOKENS: Final = re.compile(r"[]\[{},:]|(?:\\.|[^]\[{},:\\])+", re.DOTALL)
 _SIZES: Final = ((7, INT8_SCHEMA), (15, INT16_SCHEMA), (31, INT32_SCHEMA), (63, INT64_SCHEMA))
 _INT64_DIGITS: Final = 19
-# Java counts by the Julian calendar up to here; days since the epoch of 1582-10-15.
-_GREGORIAN_START: Final = -141_427
-_EPOCH_DAY: Final = 719_468
-_JULIAN_EPOCH_DAY: Final = 719_470
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MS: Final = datetime.timedelta(milliseconds=1)
 _BYTES: Final = (bytes, bytearray, memoryview)
@@ -93,7 +92,8 @@ def parse(text: str) -> Typed:
         try:
             return _Parser(trimmed).value(0)
         except _NoValueError:
-            return Typed(STRING_SCHEMA, text)
+            # The parser starts over at its first token, which is the blanks where there are some.
+            return Typed(STRING_SCHEMA, text[: len(text) - len(text.lstrip(_BLANKS))] or text)
     found = _token(text.lstrip(_BLANKS), 0)
     return found[0] if found else Typed(STRING_SCHEMA, text)
 
@@ -169,37 +169,43 @@ class _Parser:
             items.append(self.value(depth + 1))
             if not self._take(",") and not self._next_is("]"):
                 raise _NoValueError
-        common = _common(items)
+        common = _common(iter(items))
         return Typed(Schema(Kind.ARRAY, value=common), [_converted(common, item.value) for item in items])
 
     def _map(self, depth: int) -> Typed:
         self.place += 1
-        keys: list[Typed] = []
-        values: list[Typed] = []
+        entries: list[tuple[Typed, Typed]] = []
         while not self._take("}"):
             key = self.value(depth + 1)
             if key.value is None or not self._take(":"):
                 raise _NoValueError
-            keys.append(key)
-            values.append(self.value(depth + 1))
+            entries.append((key, self.value(depth + 1)))
             self._take(",")
-        key_schema, value_schema = _common(keys), _common(values)
-        if key_schema is None:
-            value_schema = None
-        pairs = zip(keys, values, strict=True)
-        items = {
-            _hashable(_converted(key_schema, key.value)): _converted(value_schema, value.value) for key, value in pairs
-        }
-        return Typed(Schema(Kind.MAP, key=key_schema, value=value_schema), items)
+        key_schema = _common(key for key, _ in entries)
+        # Beside keys that share nothing, nobody looks at the values.
+        value_schema = None if key_schema is None else _common(value for _, value in entries)
+        # To Python true is 1, and a byte is any number that equals it; to Java they are different keys.
+        found: dict[Any, tuple[Typed, Typed]] = {}
+        for key, value in entries:
+            same = (key.schema, _hashable(key.value))
+            found[same] = (found[same][0] if same in found else key, value)
+        items = [
+            (_hashable(_converted(key_schema, key.value)), _converted(value_schema, value.value))
+            for key, value in found.values()
+        ]
+        plain = dict(items)
+        whole = key_schema is not None or len(plain) == len(items)
+        return Typed(Schema(Kind.MAP, key=key_schema, value=value_schema), plain if whole else Pairs(items))
 
     def _quoted(self) -> Typed:
         quoted = _QUOTED.match(self.text, self.place)
         if quoted is None:
             raise _NoValueError
         self.place = quoted.end()
-        # Escapes stay as they are written.
-        moment = _moment(quoted[1])
-        return moment or Typed(STRING_SCHEMA, quoted[1])
+        # Escapes stay as they are written. Blanks that are a token of their own get lost.
+        text = "".join(token for token in _TOKENS.findall(quoted[1]) if token.strip(_BLANKS))
+        moment = _moment(text)
+        return moment or Typed(STRING_SCHEMA, text)
 
     def _skip(self) -> None:
         while self.text[self.place : self.place + 1] and self.text[self.place] in _BLANKS:
@@ -225,11 +231,13 @@ def _token(text: str, start: int) -> tuple[Typed, int] | None:
     if text.startswith(":", end):
         second = _PLAIN.match(text, end + 1)
         third = _PLAIN.match(text, second.end() + 1) if second and text.startswith(":", second.end()) else None
-        moment = _moment(text[start : third.end()]) if third else None
+        joined = f"{plain[0].strip(_BLANKS)}{text[end : third.end()]}" if third else ""
+        moment = _moment(joined) if third and joined[0] in _DIGITS else None
         if third and moment:
             return moment, third.end()
     token = plain[0].strip(_BLANKS)
-    found = _moment(token) or _number(token)
+    # Outside of quotes a moment begins with a digit.
+    found = (_moment(token) if token[:1] in _DIGITS else None) or _number(token)
     return (found, end) if found else None
 
 
@@ -262,7 +270,7 @@ def _moment(text: str) -> Typed | None:
     """Reads a date, time or timestamp; its length decides which."""
     if len(text) == _DATE_LENGTH:
         match = _DATE_FORM.match(text)
-        return Typed(DATE_SCHEMA, Instant(_day(*map(int, match.groups())) * DAY_MS)) if match else None
+        return Typed(DATE_SCHEMA, Instant(day_of(*map(int, match.groups())) * DAY_MS)) if match else None
     if len(text) == _TIME_LENGTH:
         match = _TIME_FORM.match(text)
         return Typed(TIME_SCHEMA, Instant(_of_day(*map(int, match.groups())))) if match else None
@@ -270,7 +278,7 @@ def _moment(text: str) -> Typed | None:
         match = _TIMESTAMP_FORM.match(text)
         if match:
             numbers = list(map(int, match.groups()))
-            return Typed(TIMESTAMP_SCHEMA, Instant(_day(*numbers[:3]) * DAY_MS + _of_day(*numbers[3:])))
+            return Typed(TIMESTAMP_SCHEMA, Instant(day_of(*numbers[:3]) * DAY_MS + _of_day(*numbers[3:])))
     return None
 
 
@@ -278,36 +286,17 @@ def _of_day(hours: int, minutes: int, seconds: int, ms: int) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
 
 
-def _day(year: int, month: int, day: int) -> int:
-    """Days since the epoch of a date, whose month and day may lie beyond the year's or month's end."""
-    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    # Years that begin in March, so that the day a leap year adds comes last.
-    year, month = (year - 1, month + 9) if month <= 2 else (year, month - 3)
-    in_year = (153 * month + 2) // 5 + day - 1
-    gregorian = year * 365 + year // 4 - year // 100 + year // 400 + in_year - _EPOCH_DAY
-    if gregorian >= _GREGORIAN_START:
-        return gregorian
-    return year * 365 + year // 4 + in_year - _JULIAN_EPOCH_DAY
-
-
-def _common(items: Sequence[Typed]) -> Schema | None:
-    """Returns the schema that all elements share; None when they share none.
-
-    Raises:
-        _NoValueError: Some of them are null, and some aren't.
-    """
+def _common(items: Iterator[Typed]) -> Schema | None:
+    """Returns the schema that all elements but nulls share; None when they share none."""
     common: Schema | None = None
-    for index, item in enumerate(items):
-        schema = item.schema
-        if (schema is None) != (items[0].schema is None):
-            raise _NoValueError
-        common = schema if not index else _merged(common, schema)
+    for schema in (item.schema for item in items if item.schema is not None):
+        common = schema if common is None else _merged(common, schema)
+        if common is None:
+            return None
     return common
 
 
-def _merged(left: Schema | None, right: Schema | None) -> Schema | None:
-    if left is None or right is None:
-        return None
+def _merged(left: Schema, right: Schema) -> Schema | None:
     if left.kind is right.kind:
         # The last one wins, whatever it says about its own elements.
         return right
@@ -320,9 +309,11 @@ def _converted(schema: Schema | None, value: Any) -> Any:
     """Converts an element to the type that all share.
 
     Raises:
-        _NoValueError: It can't be.
+        _NoValueError: It can't be, as null can't.
     """
-    if schema is None or schema.kind.rank < 0 or value is None:
+    if schema is not None and value is None:
+        raise _NoValueError
+    if schema is None or schema.kind.rank < 0:
         return value
     if schema.name in TEMPORAL:
         if isinstance(value, Instant):
@@ -415,17 +406,6 @@ def _moment_text(ms: int) -> str:
     time = f"{hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}Z"
     if ms < DAY_MS:
         return time
-    date = _date_text(day)
+    year, month, day_of_month = calendar_day(day)
+    date = f"{year:04d}-{month:02d}-{day_of_month:02d}"
     return date if ms % DAY_MS == 0 else f"{date}T{time}"
-
-
-def _date_text(day: int) -> str:
-    """Writes a day after the epoch."""
-    day += _EPOCH_DAY
-    era, in_era = divmod(day, 146_097)
-    year = (in_era - in_era // 1460 + in_era // 36_524 - in_era // 146_096) // 365
-    in_year = in_era - (365 * year + year // 4 - year // 100)
-    month = (5 * in_year + 2) // 153
-    day_of_month = in_year - (153 * month + 2) // 5 + 1
-    month = month + 3 if month < 10 else month - 9
-    return f"{year + era * 400 + (month <= 2):04d}-{month:02d}-{day_of_month:02d}"

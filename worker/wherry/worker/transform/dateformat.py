@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from wherry.contract.calendars import calendar_day, day_of
 from wherry.contract.data import DAY_MS
 
 _LETTERS: Final = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
@@ -27,10 +28,6 @@ _ZONES: Final[Mapping[str, int]] = {
     "WET": 0, "WEST": 60, "BST": 60, "CET": 60, "CEST": 120, "MET": 60, "EET": 120, "EEST": 180, "MSK": 180,
     "IST": 330, "JST": 540, "KST": 540, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780,
 }  # fmt: skip
-# 1582-10-15 as days since the epoch: from here on the Gregorian calendar holds.
-_GREGORIAN_START: Final = -141_427
-# Days from 0000-03-01 to the epoch, by either calendar.
-_EPOCH_GREGORIAN, _EPOCH_JULIAN = 719_468, 719_470
 _HOUR_MS, _MINUTE_MS, _SECOND_MS = 3_600_000, 60_000, 1000
 # Years of two digits lie between so many years ago and 20 years from now.
 _CENTURY_BACK: Final = 80
@@ -177,20 +174,7 @@ class _Calendar:
 
     @classmethod
     def of(cls, day: int) -> _Calendar:
-        julian = day < _GREGORIAN_START
-        days = day + (_EPOCH_JULIAN if julian else _EPOCH_GREGORIAN)
-        if julian:
-            year, in_year = divmod(days * 4 + 3, 1461)
-            in_year //= 4
-        else:
-            era, in_era = divmod(days, 146_097)
-            year = (in_era - in_era // 1460 + in_era // 36_524 - in_era // 146_096) // 365
-            in_year = in_era - (365 * year + year // 4 - year // 100)
-            year += era * 400
-        month = (5 * in_year + 2) // 153
-        day_of_month = in_year - (153 * month + 2) // 5 + 1
-        month = month + 3 if month < 10 else month - 9
-        return cls(day, year + (month <= 2), month, day_of_month)
+        return cls(day, *calendar_day(day))
 
     @property
     def weekday(self) -> int:
@@ -213,18 +197,6 @@ class _Calendar:
     def week_of_month(self) -> int:
         first_weekday = (self.weekday - self.day_of_month + 1) % 7
         return (self.day_of_month - 1 + first_weekday) // 7 + 1
-
-
-def day_of(year: int, month: int, day: int) -> int:
-    """Returns a day as days since the epoch; months and days beyond their range roll over."""
-    carried, month = divmod(month - 1, 12)
-    year += carried
-    year, month = (year - 1, month + 10) if month < 2 else (year, month - 2)
-    in_year = (153 * month + 2) // 5 + day - 1
-    gregorian = 365 * year + year // 4 - year // 100 + year // 400 + in_year - _EPOCH_GREGORIAN
-    if gregorian >= _GREGORIAN_START:
-        return gregorian
-    return 365 * year + year // 4 + in_year - _EPOCH_JULIAN
 
 
 def _week_start(year: int) -> int:

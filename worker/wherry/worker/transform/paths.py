@@ -91,7 +91,8 @@ def parse_path(text: str) -> tuple[str, ...]:
                 f"{start} to escape it",
                 key="field",
             )
-        steps.append(rest[1:end].replace("\\`.", "`.").replace("\\`", "`") if "\\`" in rest[1:end] else rest[1:end])
+        # A backslash goes only where it was needed: any other stays, as before the last backtick but one.
+        steps.append(rest[1:end].replace("\\`.", "`."))
         if end + 1 >= len(rest):
             return tuple(steps)
         start += end + 2
