@@ -20,7 +20,9 @@ def both_ways(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def helper() -> None:
-    """Needs the helper."""
+def helper() -> Iterator[None]:
+    """Needs the helper, and switches it on again."""
     if native.library() is None:
         pytest.skip(f"wherry-native: {native.why_not()}")
+    yield
+    native.switch(True)

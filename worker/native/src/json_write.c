@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_put.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* Bytes that one byte of text may become: \u00xx. */
@@ -28,13 +30,15 @@ typedef struct {
     int32_t first_child;
     int32_t children;
     int32_t head_size;
-    const char *head; /* what stands before the value: its name, and what parts it from the one before */
+    const char *head; /* what stands before the value: a comma and its name */
     const char *null_text;
     int64_t null_size;
     const uint8_t *validity; /* NULL where nothing is null */
     const void *values;      /* offsets of text; bits of booleans */
     const uint8_t *text;
     int64_t offset; /* index of the first row in validity and values */
+    const uint8_t *there; /* which objects have it; NULL where all do */
+    int64_t there_offset;
 } wherry_written_t;
 
 typedef struct {
@@ -205,6 +209,8 @@ static uint8_t *put_real(uint8_t *to, double number, int is_float) {
     return put_integer(to, point - 1);
 }
 
+uint8_t *wherry_put_real(uint8_t *to, double number) { return put_real(to, number, 0); }
+
 #define ONES 0x0101010101010101ULL
 #define HIGHS 0x8080808080808080ULL
 
@@ -225,7 +231,7 @@ static uint8_t *put_escape(uint8_t *to, uint32_t unit) {
     return to;
 }
 
-static uint8_t *put_special(uint8_t *to, const uint8_t **at) {
+uint8_t *wherry_put_special(uint8_t *to, const uint8_t **at) {
     static const char letters[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
     uint8_t byte = **at;
     const char *found = byte ? strchr(letters, byte) : NULL;
@@ -264,7 +270,7 @@ static uint8_t *put_text(uint8_t *to, const uint8_t *at, const uint8_t *end) {
             *to++ = *at++;
         if (at >= end)
             break;
-        to = put_special(to, &at);
+        to = wherry_put_special(to, &at);
     }
     *to++ = '"';
     return to;
@@ -280,17 +286,21 @@ static uint8_t *put_value(uint8_t *to, const wherry_written_t *fields, const whe
     if (field->validity && !is_set(field->validity, at))
         return put_bytes(to, field->null_text, field->null_size);
     switch (field->kind) {
-    case KIND_STRUCT:
+    case KIND_STRUCT: {
+        uint8_t *open = to;
         for (int32_t i = 0; i < field->children && to; i++) {
             const wherry_written_t *child = &fields[field->first_child + i];
-            to = put_value(put_bytes(to, child->head, child->head_size), fields, child, row);
+            if (!child->there || is_set(child->there, child->there_offset + row))
+                to = put_value(put_bytes(to, child->head, child->head_size), fields, child, row);
         }
         if (!to)
             return NULL;
-        if (!field->children)
-            *to++ = '{';
+        /* In the place of the first comma. */
+        *open = '{';
+        to += to == open;
         *to++ = '}';
         return to;
+    }
     case KIND_BOOL:
         return is_set(field->values, at) ? put_bytes(to, "true", 4) : put_bytes(to, "false", 5);
     case KIND_INT8:

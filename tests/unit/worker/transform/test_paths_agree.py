@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.natively import helper
 
 from wherry.contract.batch import JSON_TYPE, TIMESTAMP_TYPE, Batch, Constants, of_value
+from wherry.worker import native
 from wherry.worker.convert.step import Stepped
 from wherry.worker.transform import lift
 from wherry.worker.transform.casting import CastError, cast_array, cast_value
@@ -18,6 +20,7 @@ from wherry.worker.transform.failing import Failures
 from wherry.worker.transform.registry import chain_of
 from wherry.worker.transform.step import Transforms
 
+__all__ = ["helper"]
 P = "org.apache.kafka.connect.transforms."
 NAMES = ("a", "b", "c", "ts")
 CHAINS: dict[str, dict[str, str]] = {
@@ -107,16 +110,17 @@ def test_columns_and_objects_give_the_same_texts_failures_and_order(name: str, r
     "odd",
     [
         '{"b":1,"a":"x"}',
-        '{"a":"x"}',
-        '{"a":"x","b":1,"c":2}',
-        '{"a":"x","b":1.0}',
-        '{"a":"x","b":"1"}',
+        '{"a":"x","b":1,"a":"y"}',
         '{"a":"x","b":1}{}',
         '{"a":"x","b":9223372036854775808}',
         '{"a":"x","b":-0}',
         '{"a":"x","a":"y","b":1}',
-        '{"a":{"b":1},"b":1}',
-        '{"a":"\\ud83d\\ude00","b":1}',
+        '{"a":"\\ud83d","b":1}',
+        '{"a":"x","b":1e3}',
+        '{"a":"x","b":01}',
+        '{"a":"x","b":[{"c":1,"c":2}]}',
+        '{"a":"x","b":[1,2}',
+        '{"a":"x" "b":1}',
         "null",
         '"x"',
     ],
@@ -128,12 +132,34 @@ def test_what_columns_could_not_say_is_left_to_objects(odd: str) -> None:
     assert lift.lift(pa.array([*usual, None])) is None
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"a":"x"}',
+        "{}",
+        '{"a":"x","b":1,"c":2}',
+        '{"a":"x","b":1.0}',
+        '{"a":"x","b":"1"}',
+        '{"a":{"b":1},"b":1}',
+        '{"a":"\\ud83d\\ude00","b":1}',
+    ],
+)
+@pytest.mark.usefixtures("helper")
+def test_what_only_the_helper_can_prove_is_left_to_objects_without_it(odd: str) -> None:
+    rows = pa.array([*['{"a":"x","b":1}'] * lift.ROWS_MIN, odd])
+    columns = lift.lift(rows)
+    assert columns is not None
+    assert list(map(json.loads, lift.texts(columns).to_pylist())) == list(map(json.loads, rows.to_pylist()))
+    native.switch(False)
+    assert lift.lift(rows) is None
+
+
 def test_a_text_that_looks_like_a_member_is_none() -> None:
     rows = ['{"a":"x\\",\\"b\\":2","b":1}'] * lift.ROWS_MIN
-    struct = lift.lift(pa.array(rows))
-    assert struct is not None
-    assert struct[0].as_py() == {"a": 'x","b":2', "b": 1}
-    assert lift.texts(struct).to_pylist() == rows
+    columns = lift.lift(pa.array(rows))
+    assert columns is not None
+    assert columns.struct()[0].as_py() == {"a": 'x","b":2', "b": 1}
+    assert lift.texts(columns).to_pylist() == rows
 
 
 SOURCES = {

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from wherry.worker import native
@@ -46,9 +45,7 @@ class _Field(ctypes.Structure):
     )
 
 
-def read_objects(
-    texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail: int = 0, strict: bool = False
-) -> pa.Array | None:
+def read_objects(texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail: int = 0) -> pa.Array | None:
     """Reads texts into structs.
 
     Args:
@@ -56,8 +53,6 @@ def read_objects(
         data_type: The struct wanted.
         head: Bytes to leave out at the beginning of each text.
         tail: Bytes to leave out at its end.
-        strict: Whether to read only what would be written again as it stands there: all members of the type and no
-            others, in their order, and numbers without an exponent.
 
     Returns:
         The rows; None when the helper isn't there, doesn't know the type or met a row that it leaves to others.
@@ -81,7 +76,6 @@ def read_objects(
         ctypes.c_int32(rows),
         ctypes.c_int32(head),
         ctypes.c_int32(tail),
-        ctypes.c_int32(strict),
         fields,
         ctypes.c_int32(len(nodes)),
     )
@@ -104,29 +98,6 @@ def all_objects(texts: pa.Array) -> bool | None:
         ctypes.c_int32(len(texts)),
     )
     return True if checked == len(texts) else None
-
-
-def shapes(texts: pa.Array) -> Any:
-    """Returns a number for each text: texts of the same number are objects of the same members, but for chance.
-
-    Null and what is no object has 0. None when the helper isn't there.
-    """
-    library = native.library()
-    if library is None or not len(texts):
-        return None
-    validity, offsets, data = texts.buffers()
-    if data is None:
-        return None
-    found = np.empty(len(texts), np.uint64)
-    library.wherry_json_shapes(
-        ctypes.c_void_p(offsets.address + 4 * texts.offset),
-        ctypes.c_void_p(data.address),
-        ctypes.c_void_p(validity.address if validity is not None and texts.null_count else None),
-        ctypes.c_int64(texts.offset),
-        ctypes.c_int32(len(texts)),
-        ctypes.c_void_p(found.ctypes.data),
-    )
-    return found
 
 
 @dataclasses.dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +61,32 @@ def json_texts(field: pa.Field, column: pa.Array, options: WriteOptions) -> tupl
     """Returns the JSON text of each row (`null` for null) and the rows that have none."""
     failed = required_nulls(field, column, options)
     return _texts(field, column, options), failed
+
+
+def members_texts(column: pa.Array, there: Sequence[pa.BooleanArray | None], options: WriteOptions) -> pa.Array:
+    """Returns the JSON text of each row of structs that don't all have all fields.
+
+    Args:
+        column: The structs, none of which is null.
+        there: For each field, which rows have it; None where all do.
+        options: How to write it.
+    """
+    written = struct_texts(
+        column,
+        lambda field: _null_text(field, options).encode(),
+        lambda field, values: _texts(field, values, options),
+        there,
+    )
+    if written is not None:
+        return written
+    parts: list[Any] = []
+    for index, (child, mask) in enumerate(zip(column.type, there, strict=True)):
+        head = pa.scalar(f",{json_string(child.name)}:", pa.string())
+        text = pc.binary_join_element_wise(head, _texts(child, column.field(index), options), _EMPTY)
+        parts.append(text if mask is None else pc.if_else(mask, text, _EMPTY))
+    # Without the first comma.
+    inner = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*parts, _EMPTY), 1)
+    return pc.binary_join_element_wise(pa.scalar("{", pa.string()), inner, pa.scalar("}", pa.string()), _EMPTY)
 
 
 def required_nulls(field: pa.Field, column: pa.Array, options: WriteOptions) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -53,6 +53,8 @@ class _Written(ctypes.Structure):
         ("values", ctypes.c_void_p),
         ("text", ctypes.c_void_p),
         ("offset", ctypes.c_int64),
+        ("there", ctypes.c_void_p),
+        ("there_offset", ctypes.c_int64),
     )
 
 
@@ -67,15 +69,19 @@ class _Column:
     null_text: bytes = _NULL
     first_child: int = 0
     children: int = 0
+    there: pa.BooleanArray | None = None
 
 
-def struct_texts(column: pa.Array, null_text: NullText, texts: Texts) -> pa.Array | None:
+def struct_texts(
+    column: pa.Array, null_text: NullText, texts: Texts, there: Sequence[pa.BooleanArray | None] = ()
+) -> pa.Array | None:
     """Writes structs.
 
     Args:
         column: The structs; what stands where one is null doesn't matter.
         null_text: Tells what is written for a null of a field.
         texts: Writes the values of a field that the helper can't write; what it answers for nulls doesn't matter.
+        there: Which rows have the fields at all; None, or nothing said, where all rows do.
 
     Returns:
         A text for each row; None when the helper isn't there or met a value that it leaves to others.
@@ -86,6 +92,8 @@ def struct_texts(column: pa.Array, null_text: NullText, texts: Texts) -> pa.Arra
     columns = _columns(column, null_text, texts)
     if not columns:
         return None
+    for part, mask in zip(columns[1:], there, strict=False):
+        part.there = mask
     fields = (_Written * len(columns))()
     for field, part in zip(fields, columns, strict=True):
         _fill(field, part)
@@ -140,7 +148,7 @@ def _columns(column: pa.Array, null_text: NullText, texts: Texts) -> list[_Colum
             return []
         for index, child in enumerate(children):
             written = _column(child, part.array.field(index), texts)
-            written.head = f"{',' if index else '{'}{json_string(child.name)}:".encode()
+            written.head = f",{json_string(child.name)}:".encode()
             written.null_text = null_text(child)
             columns.append(written)
     return columns
@@ -171,6 +179,8 @@ def _fill(field: Any, part: _Column) -> None:
     field.null_text, field.null_size = part.null_text, len(part.null_text)
     field.offset = part.array.offset
     field.validity = _address(buffers[0]) if part.array.null_count else None
+    if part.there is not None:
+        field.there, field.there_offset = _address(part.there.buffers()[1]), part.there.offset
     if part.kind != _STRUCT:
         field.values = _address(buffers[1])
     if part.kind in {_TEXT, _RAW}:

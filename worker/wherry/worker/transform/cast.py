@@ -9,14 +9,17 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
+from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order
 from wherry.contract.schema import DEFAULT
 from wherry.worker.transform.base import OnSide, all_filled, check_fields, default_scalar, names_of, rebuilt
 from wherry.worker.transform.casting import CastError, cast_array, cast_value, check_loose
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures, RowsFailedError
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.lift import values_of
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 TARGETS: Final[Mapping[str, pa.DataType]] = {
     "int8": pa.int8(),
@@ -65,7 +68,7 @@ class Cast(OnSide):
         columns = self.structs(side)
         if columns is None:
             return side
-        return rebuilt(side, self._cast(all_filled(columns, on=self.replace_null)), keep_shape=True)
+        return rebuilt(side, self._cast_typed(all_filled(columns, on=self.replace_null)), keep_shape=True)
 
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`."""
@@ -73,7 +76,7 @@ class Cast(OnSide):
             return Loose.of(_each(side.objects, self._whole))
         columns = side.columns
         if columns is not None:
-            return Loose.lifted(self._cast(columns, add=True))
+            return Loose.lifted(self._cast_loose(columns))
         failures = Failures()
         changed: list[Any] = []
         for row, value in enumerate(self.maps(side)):
@@ -98,31 +101,36 @@ class Cast(OnSide):
         failures.check()
         return Typed(_cast_field(side.field, target, whole=True), column)
 
-    def _cast(self, columns: Columns, *, add: bool = False) -> Columns:
+    def _cast_typed(self, columns: Columns) -> Columns:
         failures = Failures()
-        # The first error of a row counts: in the order of the schema, or of the settings where there is none.
-        order = map(columns.place, self._fields) if add else range(len(columns.fields))
-        for place in order:
-            field = columns.fields[place]
+        # The first error of a row counts, in the order of the schema.
+        for place, field in enumerate(columns.fields):
             target = self._fields.get(field.name)
-            if place >= 0 and target is not None:
-                array = cast_array(columns.arrays[place], target, failures)
-                try:
-                    cast = field.with_type(target) if add else _cast_field(field, target)
-                except DataError as error:
-                    # The default can't be cast, so there is no schema for any row.
-                    present = (
-                        range(columns.rows)
-                        if columns.present is None
-                        else columns.present.indices_nonzero().to_pylist()
-                    )
-                    raise RowsFailedError(dict.fromkeys(present, error)) from None
-                columns = columns.put(place, cast, array)
+            if target is None:
+                continue
+            array = cast_array(columns.arrays[place], target, failures)
+            try:
+                cast = _cast_field(field, target)
+            except DataError as error:
+                # The default can't be cast, so there is no schema for any row.
+                present = (
+                    range(columns.rows) if columns.present is None else columns.present.indices_nonzero().to_pylist()
+                )
+                raise RowsFailedError(dict.fromkeys(present, error)) from None
+            columns = columns.put(place, cast, array)
         failures.check()
-        if add:
-            for name, target in self._fields.items():
-                if columns.place(name) < 0:
-                    columns = columns.put(len(columns.fields), pa.field(name, target), pa.nulls(columns.rows, target))
+        return columns
+
+    def _cast_loose(self, columns: Columns) -> Columns:
+        failures = Failures()
+        # The first error of a row counts, in the order of the settings. A field that isn't there becomes one of null.
+        for name, target in self._fields.items():
+            columns = columns.everywhere(name, target)
+            for place in columns.places(name):
+                array = columns.arrays[place]
+                cast = _cast_texts if array.type == JSON_TYPE else cast_array
+                columns = columns.changed(place, pa.field(name, target), cast(array, target, failures))
+        failures.check()
         return columns
 
 
@@ -159,6 +167,18 @@ def _loose(value: Any, target: pa.DataType) -> Any:
     if type(value) not in _SCALARS:
         check_loose(value)
     return cast_value(value, target)
+
+
+def _cast_texts(array: pa.Array, target: pa.DataType, failures: Failures) -> pa.Array:
+    """Casts values without schema that are of no single kind."""
+    changed: list[Any] = []
+    for row, value in enumerate(values_of(array)):
+        try:
+            changed.append(_loose(value, target))
+        except DataError as error:
+            failures.add(row, error)
+            changed.append(None)
+    return pa.array(changed, target)
 
 
 def _each(values: list[Any], target: pa.DataType) -> list[Any]:

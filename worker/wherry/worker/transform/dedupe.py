@@ -120,7 +120,7 @@ class Dedupe:
         """The values of the fields, row by row; None for a row that is null."""
         if not isinstance(side, Typed):
             columns = side.columns
-            if columns is None:
+            if columns is None or not columns.is_plain:
                 return [
                     None if value is None else tuple(value.get(name) for name in self._fields)
                     for value in maps_of(side, _PURPOSE)
@@ -144,7 +144,7 @@ def _values(side: Side) -> list[Any]:
     if isinstance(side, Typed):
         return side.column.to_pylist()  # type: ignore[no-any-return]
     columns = side.columns
-    return side.objects if columns is None else columns.struct().to_pylist()
+    return side.objects if columns is None or not columns.is_plain else columns.struct().to_pylist()
 
 
 def _canonical(value: Any) -> Any:

@@ -18,10 +18,11 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.limits import MIB
 from wherry.worker.transform.base import boolean, maps_of, rebuilt, structs_of
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures, RowsFailedError
 from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.own import OWN_PACKAGE, one_of, whole_number
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 ELEMENTS_DEFAULT: Final = 10_000
 ELEMENTS_MAX: Final = 1_000_000

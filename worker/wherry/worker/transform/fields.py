@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
+from wherry.worker.transform import lift
 from wherry.worker.transform.base import (
     PACKAGE,
     REPLACE_NULL,
@@ -19,10 +22,11 @@ from wherry.worker.transform.base import (
     required,
     structs_of,
 )
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures, RowsFailedError
 from wherry.worker.transform.lift import values_of
 from wherry.worker.transform.paths import VERSION_KEY, Path
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 
 class ExtractField(OnSide):
@@ -51,8 +55,14 @@ class ExtractField(OnSide):
         """See `OnSide.change_loose`."""
         columns = side.columns
         if columns is not None and len(self._path.steps) == 1:
-            place = columns.place(self._path.steps[0])
-            return Loose.nulls(columns.rows) if place < 0 else Loose.of(values_of(columns.arrays[place]))
+            places = columns.places(self._path.steps[0])
+            if not places:
+                return Loose.nulls(columns.rows)
+            if len(places) == 1:
+                array = columns.arrays[places[0]]
+                if array.type == JSON_TYPE:
+                    return Loose(columns.rows, texts=array.storage)
+                return Loose.of(values_of(array))
         return Loose.of(_picked(self.maps(side), self._path.value))
 
 
@@ -75,6 +85,10 @@ class HoistField(OnSide):
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`."""
         name = self._field
+        columns = side.columns
+        if columns is not None:
+            inner = pa.ExtensionArray.from_storage(JSON_TYPE, lift.texts(columns))
+            return Loose.lifted(Columns((pa.field(name, JSON_TYPE),), (inner,), None, columns.rows))
         return Loose.of([{name: value} for value in side.objects])
 
 
@@ -96,6 +110,7 @@ class ValueToKey:
                 key=VERSION_KEY,
             )
         self._paths = [Path(name, version) for name in names_of(config, "fields")]
+        self._names = [path.text for path in self._paths]
         self._replace_null = boolean(config, REPLACE_NULL, default=True)
 
     def apply(self, rows: Rows) -> Rows:
@@ -118,9 +133,10 @@ class ValueToKey:
     def _loose(self, side: Loose) -> Loose:
         columns = side.columns
         if columns is not None and all(len(path.steps) == 1 for path in self._paths):
-            places = [columns.place(path.text) for path in self._paths]
-            if min(places) >= 0:
-                return Loose.lifted(columns.select(places))
+            places = [columns.places(path.text) for path in self._paths]
+            # One that isn't there becomes null.
+            if all(len(found) == 1 for found in places) and len(set(self._names)) == len(places):
+                return Loose.lifted(replace(columns.select([found[0] for found in places]), there=()))
         paths = self._paths
         maps = maps_of(side, self._purpose, null_passes=False)
         return Loose.of(_picked(maps, lambda found: {path.text: path.value(found) for path in paths}))

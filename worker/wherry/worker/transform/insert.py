@@ -12,8 +12,9 @@ from wherry.contract.batch import TIMESTAMP_TYPE, Batch
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.worker.transform.base import OnSide, all_filled, rebuilt
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import RowsFailedError
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,11 @@ class InsertField(OnSide):
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`."""
         columns = side.columns
-        # What isn't there is left out, which columns can't say.
-        if columns is not None and all(self._is_everywhere(inserted, rows.rest) for inserted in self._inserted):
-            self._check_offsets(side.is_null())
-            for inserted in self._inserted:
-                columns = _put(columns, inserted.name, _plain(self._array(inserted, rows.rest)))
-            return Loose.lifted(columns)
+        if columns is not None:
+            lifted = self._lifted(columns, rows.rest)
+            if lifted is not None:
+                self._check_offsets(side.is_null())
+                return Loose.lifted(lifted)
         maps = self.maps(side)
         self._check_offsets(side.is_null())
         values = [(inserted.name, _plain(self._array(inserted, rows.rest)).to_pylist()) for inserted in self._inserted]
@@ -105,11 +105,23 @@ class InsertField(OnSide):
         if failed:
             raise RowsFailedError(failed)
 
-    def _is_everywhere(self, inserted: _Inserted, rest: Batch) -> bool:
-        if not inserted.column:
-            return True
-        array = rest.column(inserted.column)
-        return array is not None and not array.null_count
+    def _lifted(self, columns: Columns, rest: Batch) -> Columns | None:
+        """Inserts into columns; what isn't there is left out. None where only some rows' fields would be replaced."""
+        for inserted in self._inserted:
+            array = _plain(self._array(inserted, rest))
+            field = pa.field(inserted.name, array.type)
+            places = columns.places(inserted.name)
+            if array.null_count == len(array):
+                continue
+            if array.null_count:
+                if places:
+                    return None
+                columns = columns.put(len(columns.fields), field, array, array.is_valid())
+                continue
+            columns = columns.everywhere(inserted.name, array.type)
+            for place in columns.places(inserted.name):
+                columns = columns.changed(place, field, array)
+        return columns
 
     def _array(self, inserted: _Inserted, rest: Batch) -> pa.Array:
         if not inserted.column:
@@ -128,8 +140,3 @@ def _parse(text: str, column: str, data_type: pa.DataType) -> _Inserted:
 def _plain(array: pa.Array) -> pa.Array:
     """Without schema a time is a number of ms."""
     return array.cast(pa.int64()) if array.type == TIMESTAMP_TYPE else array
-
-
-def _put(columns: Columns, name: str, array: pa.Array) -> Columns:
-    place = columns.place(name)
-    return columns.put(len(columns.fields) if place < 0 else place, pa.field(name, array.type), array)

@@ -10,14 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DataError, Float32, Instant
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order, to_float32
 from wherry.worker.transform.base import OnSide, filled, names_of
 from wherry.worker.transform.casting import narrowed
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures
 from wherry.worker.transform.javaclass import Int8, Int16, Int32, class_of, class_of_type
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.lift import json_of, values_of
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 _BITS: Final = {Int8: 8, Int16: 16, Int32: 32, int: 64}
 
@@ -42,14 +45,14 @@ class MaskField(OnSide):
         """See `OnSide.change_typed`. The schema stays as it is."""
         columns = self.structs(side, null_passes=False)
         assert columns is not None
-        masked = self._columns(columns, defaults=True)
+        masked = self._typed_columns(columns)
         return Typed(side.field, masked.struct())
 
     def change_loose(self, side: Loose, rows: Rows) -> Side:
         """See `OnSide.change_loose`. A field that isn't there becomes one that is null."""
         columns = side.columns
-        if columns is not None and all(columns.place(name) >= 0 for name in self._fields):
-            return Loose.lifted(self._columns(columns, defaults=False))
+        if columns is not None:
+            return Loose.lifted(self._loose_columns(columns))
         failures = Failures()
         changed = []
         for row, found in enumerate(self.maps(side, null_passes=False)):
@@ -64,16 +67,37 @@ class MaskField(OnSide):
         failures.check()
         return Loose.of(changed)
 
-    def _columns(self, columns: Columns, *, defaults: bool) -> Columns:
+    def _typed_columns(self, columns: Columns) -> Columns:
         failures = Failures()
-        for place in range(len(columns.fields)) if defaults else map(columns.place, self._fields):
-            field = columns.fields[place]
-            array = filled(field, columns.arrays[place], columns, on=defaults and self.replace_null)
+        for place, field in enumerate(columns.fields):
+            array = filled(field, columns.arrays[place], columns, on=self.replace_null)
             if field.name in self._fields:
                 array = self._masked_array(array, failures)
             columns = columns.put(place, field, array)
         failures.check()
         return columns
+
+    def _loose_columns(self, columns: Columns) -> Columns:
+        failures = Failures()
+        for name in self._fields:
+            columns = columns.everywhere(name, pa.string())
+            for place in columns.places(name):
+                array = columns.arrays[place]
+                masked = self._masked_texts if array.type == JSON_TYPE else self._masked_array
+                columns = columns.changed(place, columns.fields[place], masked(array, failures))
+        failures.check()
+        return columns
+
+    def _masked_texts(self, array: pa.Array, failures: Failures) -> pa.Array:
+        """Masks values without schema that are of no single kind."""
+        changed: list[Any] = []
+        for row, value in enumerate(values_of(array)):
+            try:
+                changed.append(self._masked(value))
+            except DataError as error:
+                failures.add(row, error)
+                changed.append(None)
+        return json_of(changed)
 
     def _masked_array(self, array: pa.Array, failures: Failures) -> pa.Array:
         if array.null_count == len(array):

@@ -11,8 +11,9 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import NAME, VERSION
 from wherry.worker.transform.base import OnSide, all_filled
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import RowsFailedError
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 
 class SetSchemaMetadata(OnSide):

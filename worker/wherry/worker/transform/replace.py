@@ -11,8 +11,9 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order
 from wherry.worker.transform.base import OnSide, all_filled, rebuilt
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import RowsFailedError
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 # Sets of field names whose outcome is kept.
 PLANS_MAX: Final = 1_000
@@ -65,8 +66,7 @@ class ReplaceField(OnSide):
         columns = side.columns
         if columns is not None:
             renamed = self._renamed(columns)
-            names = [field.name for field in renamed.fields]
-            if names and len(set(names)) == len(names):
+            if renamed.has_each_once():
                 return Loose.lifted(renamed)
         return Loose.of([None if found is None else self._changed(found) for found in self.maps(side)])
 
@@ -78,7 +78,7 @@ class ReplaceField(OnSide):
         for place, field in enumerate(kept.fields):
             name = self._renames.get(field.name)
             if name is not None:
-                kept = kept.put(place, field.with_name(name), kept.arrays[place])
+                kept = kept.changed(place, field.with_name(name), kept.arrays[place])
         return kept
 
     def _changed(self, found: dict[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,12 @@ and writes it when the chain has ended, so that a chain parses once. It has up t
 
 - texts: JSON, as it came;
 - objects: one Python value for each row, in which a missing field differs from a null one;
-- columns: one Arrow column for each field, if all rows provably are flat objects of the same fields in the same order,
-  whose texts say nothing that columns can't (`lift.py`).
+- columns: one Arrow column for each member, if all rows provably are objects whose texts say nothing that columns can't
+  (`lift.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -23,61 +22,11 @@ from wherry.contract.batch import JSON_TYPE, Batch
 from wherry.contract.data import DataError
 from wherry.contract.schemaless import BAD_JSON
 from wherry.worker.transform import lift
+from wherry.worker.transform.columns import Columns, Positions
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.objects import parse_objects, write_objects
 
-Positions = npt.NDArray[np.int64]
 LOOSE_FIELD: Final = pa.field("value", JSON_TYPE)
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The fields of structs, column by column.
-
-    Attributes:
-        fields: Their schemas.
-        arrays: Their values; null where the struct itself is.
-        present: Which structs aren't null; None when none is.
-        rows: Number of rows.
-    """
-
-    fields: tuple[pa.Field, ...]
-    arrays: tuple[pa.Array, ...]
-    present: pa.BooleanArray | None
-    rows: int
-
-    @classmethod
-    def of(cls, column: pa.StructArray) -> Columns:
-        """Takes a column of structs apart."""
-        present = column.is_valid() if column.null_count else None
-        return cls(tuple(column.type), tuple(column.flatten()), present, len(column))
-
-    def struct(self) -> pa.StructArray:
-        """Puts the structs together again."""
-        mask = None if self.present is None else pa.compute.invert(self.present)
-        if not self.fields:
-            return pa.array(
-                [{}] * self.rows if mask is None else [None if null else {} for null in mask.to_pylist()], pa.struct([])
-            )
-        return pa.StructArray.from_arrays(list(self.arrays), fields=list(self.fields), mask=mask)
-
-    def place(self, name: str) -> int:
-        """Returns the index of a field; -1 when there is none of that name."""
-        return next((place for place, field in enumerate(self.fields) if field.name == name), -1)
-
-    def put(self, place: int, field: pa.Field, array: pa.Array) -> Columns:
-        """Returns the columns with one replaced, or with one more at the end."""
-        fields, arrays = list(self.fields), list(self.arrays)
-        fields[place : place + 1], arrays[place : place + 1] = [field], [array]
-        return replace(self, fields=tuple(fields), arrays=tuple(arrays))
-
-    def select(self, places: Sequence[int]) -> Columns:
-        """Returns some of the columns, in the order given."""
-        return replace(
-            self,
-            fields=tuple(self.fields[place] for place in places),
-            arrays=tuple(self.arrays[place] for place in places),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +116,7 @@ class Loose:
         """
         if self._objects is None:
             if self._columns is not None:
-                self._objects = lift.lower(self._columns.fields, self._columns.arrays)
+                self._objects = lift.lower(self._columns)
             else:
                 assert self._texts is not None
                 self._objects, bad = parse_objects(self._texts)
@@ -179,14 +128,18 @@ class Loose:
 
     def take(self, positions: pa.Array) -> Loose:
         """Returns some rows."""
-        if self._texts is not None and self._columns is None and self._objects is None:
-            return Loose(len(positions), texts=self._texts.take(positions))
+        texts = None if self._texts is None else self._texts.take(positions)
         if self._columns is not None:
-            parts = self._columns
-            arrays = tuple(array.take(positions) for array in parts.arrays)
-            return Loose.lifted(Columns(parts.fields, arrays, None, len(positions)))
+            return Loose(len(positions), texts=texts, columns=self._columns.take(positions))
+        if texts is not None and self._objects is None:
+            return Loose(len(positions), texts=texts)
         objects = self.objects
-        return Loose.of([objects[position] for position in positions.to_pylist()])
+        return Loose(len(positions), texts=texts, objects=[objects[position] for position in positions.to_pylist()])
+
+    def held(self, columns: Columns, positions: pa.Array | None = None) -> Loose:
+        """Returns some rows, or all, as they are and with columns that say the same."""
+        texts = self._texts if self._texts is None or positions is None else self._texts.take(positions)
+        return Loose(columns.rows, texts=texts, columns=columns)
 
     def is_null(self) -> npt.NDArray[np.bool_]:
         """Says which rows are null."""
@@ -200,15 +153,14 @@ class Loose:
         """Returns field and column: JSON texts."""
         if self._texts is None:
             if self._columns is not None:
-                self._texts = lift.texts(self._columns.struct())
+                self._texts = lift.texts(self._columns)
             else:
                 self._texts = write_objects(self.objects)
         return LOOSE_FIELD, pa.ExtensionArray.from_storage(JSON_TYPE, self._texts)
 
     def _lift(self) -> Columns | None:
         assert self._texts is not None
-        struct = lift.lift(self._texts)
-        return None if struct is None else Columns.of(struct)
+        return lift.lift(self._texts)
 
 
 Side = Typed | Loose

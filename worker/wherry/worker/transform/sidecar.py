@@ -30,9 +30,10 @@ from wherry.contract.stream import ApplyStream
 from wherry.contract.transforming import TIMEOUT_KEY, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX
 from wherry.contract.wire import WireFrame
 from wherry.worker.retry import BrokenOffError
+from wherry.worker.transform.columns import Positions
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.own import whole_number
-from wherry.worker.transform.rows import Loose, Positions, Rows, batch_of, side_of
+from wherry.worker.transform.rows import Loose, Rows, batch_of, side_of
 
 # How often a wait looks whether the lease is to end, and how long an answer may still take then.
 WAIT_SLICE_S: Final = 0.25

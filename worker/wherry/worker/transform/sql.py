@@ -20,9 +20,10 @@ from wherry.contract import selects
 from wherry.contract.batch import TIMESTAMP_TYPE
 from wherry.contract.data import DataError
 from wherry.worker.transform.base import required
+from wherry.worker.transform.columns import Positions
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.own import OWN_PACKAGE
-from wherry.worker.transform.rows import Loose, Positions, Rows, Typed
+from wherry.worker.transform.rows import Loose, Rows, Typed
 
 MEMORY_MAX: Final = "256MB"
 _FILL: Final = f"CREATE OR REPLACE TEMP TABLE {selects.TABLE} AS SELECT * FROM given"  # noqa: S608  # names of our own

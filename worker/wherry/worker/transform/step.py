@@ -24,10 +24,11 @@ from wherry.contract.errors import ConnectorBugError, WherryError
 from wherry.worker.convert.step import Stage, StageFailure, Stepped, keep_rows
 from wherry.worker.retry import BrokenOffError
 from wherry.worker.transform.base import Runs
+from wherry.worker.transform.columns import Positions
 from wherry.worker.transform.dedupe import Stateful
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.registry import Link
-from wherry.worker.transform.rows import Loose, Positions, Rows, Side, Typed, batch_of, rows_of
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed, batch_of, rows_of
 from wherry.worker.transform.shapes import can_part, parted
 
 logger: Final = logging.getLogger("wherry.worker.transform")

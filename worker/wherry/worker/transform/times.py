@@ -13,10 +13,11 @@ from wherry.contract.data import DAY_MS, DataError, Instant
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import NAME
 from wherry.worker.transform.base import OnSide, all_filled, check_fields, rebuilt, required
+from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.dateformat import DateFormat, PatternError
 from wherry.worker.transform.failing import Failures, MissingError, UnknownTypeError
 from wherry.worker.transform.javaclass import class_of
-from wherry.worker.transform.rows import Columns, Loose, Rows, Side, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 TARGETS: Final = ("string", "unix", "Date", "Time", "Timestamp")
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -97,13 +98,16 @@ class TimestampConverter(OnSide):
         return Loose.of(changed)
 
     def _lifted(self, columns: Columns) -> Columns | None:
-        place = columns.place(self._field)
-        if place < 0 or columns.arrays[place].type not in (pa.int64(), pa.string()):
-            return None
+        columns = columns.everywhere(self._field, pa.string())
         failures = Failures()
-        array = self._array(columns.arrays[place], columns.fields[place], failures)
+        for place in columns.places(self._field):
+            array = columns.arrays[place]
+            if array.type not in (pa.int64(), pa.string()):
+                return None
+            array = self._array(array, columns.fields[place], failures)
+            columns = columns.changed(place, pa.field(self._field, array.type), array)
         failures.check()
-        return columns.put(place, pa.field(self._field, array.type), array)
+        return columns
 
     def _changed(self, value: Any) -> Any:
         if not self._field:
