@@ -316,10 +316,9 @@ EXPORT int32_t wherry_json_lift(const int32_t *offsets, const uint8_t *data, con
                                 int64_t validity_offset, int32_t rows, wherry_member_t *members, int32_t count,
                                 uint8_t *taken) {
     int32_t all = 0;
-    pthread_once(&c_locale_made, make_c_locale);
-    if (!c_locale)
+    locale_t before;
+    if (!wherry_enter_c(&before))
         return -1;
-    locale_t before = uselocale(c_locale);
     for (int32_t i = 0; i < count; i++)
         if (members[i].kind >= KIND_TEXT)
             ((int32_t *)members[i].values)[0] = 0;

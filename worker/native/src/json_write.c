@@ -55,6 +55,14 @@ static pthread_once_t c_locale_made = PTHREAD_ONCE_INIT;
 
 static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
+int wherry_enter_c(locale_t *before) {
+    pthread_once(&c_locale_made, make_c_locale);
+    if (!c_locale)
+        return 0;
+    *before = uselocale(c_locale);
+    return 1;
+}
+
 static inline int is_set(const uint8_t *bits, int64_t bit) { return bits[bit / 8] >> (bit % 8) & 1; }
 
 static int32_t count_digits(uint64_t digits) {
@@ -342,10 +350,9 @@ static int64_t text_room(const wherry_written_t *fields, int32_t count, int32_t 
  */
 EXPORT int32_t wherry_json_write(const wherry_written_t *fields, int32_t count, int32_t rows, int64_t row_room,
                                  int32_t *offsets, uint8_t *data, int64_t room) {
-    pthread_once(&c_locale_made, make_c_locale);
-    if (!c_locale)
+    locale_t before;
+    if (!wherry_enter_c(&before))
         return 0;
-    locale_t before = uselocale(c_locale);
     uint8_t *to = data;
     int32_t row = 0;
     offsets[0] = 0;
