@@ -150,8 +150,8 @@ class World:
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
         self.given_up.extend(failures)
         if not self.tolerates:
-            raise ToleranceExceededError("no more")
-        return GivenUp(len(failures), 0)
+            return GivenUp(failed=1, error=ToleranceExceededError("no more"))
+        return GivenUp(len(failures), 0, failed=len(failures))
 
     def clock(self) -> float:
         return self.now

@@ -195,6 +195,8 @@ def test_a_record_that_fails_fares_as_in_kafka_connect(
     given_up = int(case["outcome"] != "delivered")
     assert world.total("errors") == given_up
     assert world.total("skipped") == int(case["outcome"] == "skipped")
+    assert world.total("logged") == (given_up if log else 0)
+    assert world.total("dead_letters") == (case["letters"] if sink else 0)
     assert len(letters.batches) == (case["letters"] if sink else 0)
     assert len(caplog.records) == (given_up if log else 0)
     assert SECRET.decode() not in caplog.text

@@ -517,19 +517,23 @@ class _Pump:
             self._give_up([row_failure(failed.raw, failed.error, *names) for failed in refused])
 
     def _give_up(self, failures: Sequence[StageFailure]) -> None:
-        """Hands failed rows to the tolerance, which raises when it has none."""
+        """Hands failed rows to the tolerance, and ends where it says so; what was counted is told before."""
         counts = self._counts
-        counts.failures += len(failures)
-        counts.errors += len(failures)
         counts.last_error_ms = int(time.time() * 1000)
         try:
             told = self._pipeline.tolerance.give_up(failures)
         except WherryError:
             self._report(Phase.RUNNING)
             raise
+        counts.failures += told.failed
+        counts.errors += told.failed
         counts.skipped += told.skipped
         counts.dead_letters += told.dead_letters
         counts.logged += told.logged
+        if told.error is not None:
+            counts.dead_letter_failures += told.error.count if isinstance(told.error, DeadLetterError) else 0
+            self._report(Phase.RUNNING)
+            raise told.error
 
     def _note_topics(self, batch: Batch) -> None:
         for topic in batch.topics():

@@ -137,11 +137,21 @@ class ErrorRules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GivenUp:
-    """What became of failed rows."""
+    """What became of failed rows.
+
+    Attributes:
+        skipped: How many were passed over.
+        dead_letters: How many letters were written.
+        logged: How many were logged.
+        failed: How many there were, up to the one that ends the task.
+        error: What ends the task; None while it goes on.
+    """
 
     skipped: int = 0
     dead_letters: int = 0
     logged: int = 0
+    failed: int = 0
+    error: WherryError | None = None
 
 
 class Giving(Protocol):
@@ -151,7 +161,7 @@ class Giving(Protocol):
         """A batch of so many rows was read; comes before its failures."""
 
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
-        """Logs the rows and keeps them; raises when none is tolerated."""
+        """Logs the rows and keeps them, and says whether the task may go on."""
 
     def flush(self, remaining: Remaining) -> None:
         """Makes what was kept durable."""
@@ -181,30 +191,35 @@ class Tolerance:
         self._threshold.saw(rows)
 
     def give_up(self, failures: Sequence[StageFailure]) -> GivenUp:
-        """See `Giving.give_up`.
+        """See `Giving.give_up`. Without tolerance the row is in the dead letter queue all the same.
 
         Raises:
-            ToleranceExceededError: Nothing is tolerated, or too much has failed; the rows are in the dead letter queue
-                all the same.
+            WherryError: The dead letter queue takes nothing.
         """
         # The steps tell their failures one after another; Kafka Connect takes one record through all of them.
         failures = _each_record_once(sorted(failures, key=_place))
-        if failures and not self._rules.tolerate:
-            # The task ends at its first bad record: those after it have not been tried yet.
-            failures = failures[:1]
-        letters = 0
-        for failure in failures:
+        letters = logged = 0
+        for count, failure in enumerate(failures, 1):
             if self._rules.log:
                 logger.error(self._log_line(failure), extra={"connector": self._connector, "task": self._task})
+                logged += 1
             if self._dead_letters is not None and failure.raw.num_rows:
                 letter = self._letter(failure)
                 self._dead_letters.write(letter, letter)
                 self._unflushed = True
                 letters += 1
             if self._threshold.failed(failure.row) or not self._rules.tolerate:
-                self.flush(_within(DEAD_LETTER_FLUSH_S))
-                raise self._exceeded(failure)
-        return GivenUp(len(failures), letters, len(failures) if self._rules.log else 0)
+                # The task ends at its first bad record too many: those after it have not been tried yet.
+                return GivenUp(count - 1, letters, logged, count, self._at_the_end(failure))
+        return GivenUp(len(failures), letters, logged, len(failures))
+
+    def _at_the_end(self, failure: StageFailure) -> WherryError:
+        """Makes the letters durable; returns what the task ends with."""
+        try:
+            self.flush(_within(DEAD_LETTER_FLUSH_S))
+        except DeadLetterError as error:
+            return error
+        return self._exceeded(failure)
 
     def flush(self, remaining: Remaining) -> None:
         """See `Giving.flush`.
