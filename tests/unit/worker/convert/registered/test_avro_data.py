@@ -144,6 +144,16 @@ def test_lengths_that_cancel_out_are_noticed() -> None:
     assert converted.runs[0].column.to_pylist()[1:] == [{"a": index, "b": "xyz"} for index in range(2, 20)]
 
 
+@pytest.mark.parametrize("place", [0, 5, 19])
+@pytest.mark.parametrize("type_name", ["int", "long"])
+def test_a_number_that_ends_in_the_next_row_shifts_nothing_behind_it(type_name: str, place: int) -> None:
+    payloads = [encoded(type_name, index % 3) for index in range(20)]
+    payloads[place] = b"\x80"
+    converted = read(type_name, payloads)
+    assert [failure.row for failure in converted.failures] == [place]
+    assert converted.runs[0].column.to_pylist() == [index % 3 for index in range(20) if index != place]
+
+
 def test_one_damaged_row_among_many_leaves_the_others_to_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
     payloads = [encoded(RECORD, {"a": index, "b": "x" * index}) for index in range(500)]
     payloads[321] = b"\xff"

@@ -2,8 +2,10 @@
 
 The quick way: rows of one schema are put together as one Avro file in memory, which polars reads into columns. Nothing
 in such a file says where a row ends, so each row's length is worked out from its values and compared with the bytes it
-had: when all agree, every row began where it should have, by induction, and the values are the right ones. A batch that
-doesn't agree, or that holds what polars doesn't know (maps, unions of many), is read row by row.
+had. A number written with more bytes than it needs could still lend some of the next row's, and all rows behind would
+be shifted: a last row of known value, which is read wrongly then, tells. When all agree, every row began where it
+should have, by induction, and the values are the right ones. A batch that doesn't agree, or that holds what polars
+doesn't know (maps, unions of many), is read row by row.
 """
 
 from __future__ import annotations
@@ -72,7 +74,10 @@ class AvroReader:
         self._decode = decoder(avro)
         self._value = _value(avro, schema)
         plain = _plain(avro, [0])
-        self._head = None if plain is None else _file_head(plain)
+        self._witness = b"" if plain is None else _witness(avro)
+        # A row of zeros alone would tell nothing: they stand behind it, too.
+        self._head = _file_head(plain) if any(self._witness) else None
+        self._expected: Any = None
         self._build = _build(avro, schema, self.field.type)
 
     def read(self, payloads: pa.Array) -> Converted:
@@ -104,20 +109,29 @@ class AvroReader:
         import polars as pl
 
         data = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(payloads)], pa.int32()), payloads), b"")[0]
-        body = data.as_py()
-        count, size = _long(len(payloads)), _long(len(body) + len(_PADDING))
-        file = io.BytesIO(b"".join((self._head or b"", count, size, body, _PADDING, _SYNC)))
         try:
-            frame = pl.read_avro(file)
-            column = _one_chunk(frame.to_arrow(compat_level=pl.CompatLevel.oldest()).column(0))
-            if len(column) != len(payloads):
+            if self._expected is None:
+                self._expected = self._polars(b"", 1)[0].as_py()
+            column = self._polars(data.as_py(), len(payloads) + 1)
+            if len(column) != len(payloads) + 1 or column[-1].as_py() != self._expected:
                 return None
+            column = column.slice(0, len(payloads))
             lengths = pc.binary_length(payloads).to_numpy(zero_copy_only=False)
             if not np.array_equal(_sizes(self._avro, column), lengths):
                 return None
             return self._build(column)
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, _OddError):
             return None
+
+    def _polars(self, body: bytes, rows: int) -> pa.Array:
+        """Has polars read rows, the last of which is the witness."""
+        import polars as pl
+
+        size = _long(len(body) + len(self._witness) + len(_PADDING))
+        parts = (self._head or b"", _long(rows), size, body, self._witness, _PADDING, _SYNC)
+        return _one_chunk(
+            pl.read_avro(io.BytesIO(b"".join(parts))).to_arrow(compat_level=pl.CompatLevel.oldest()).column(0)
+        )
 
     def _row_by_row(self, payloads: pa.Array, start: int, arrays: list[pa.Array], failures: list[Failure]) -> None:
         values: list[Any] = []
@@ -170,6 +184,24 @@ def _plain(avro: AvroType, names: list[int]) -> Any:
         parts = [{"name": f"f{index}", "type": field} for index, field in enumerate(fields)]
         return {"type": "record", "name": f"n{number}", "fields": parts}
     return None
+
+
+def _witness(avro: AvroType) -> bytes:
+    """Returns a value that reads otherwise from any later place, if zeros follow: nothing in it needs two bytes."""
+    part = avro.optional_part
+    if part is not None:
+        return _long(avro.branches.index(part)) + _witness(part)
+    if avro.kind is AvroKind.RECORD:
+        return b"".join(_witness(field.type) for field in avro.fields)
+    if avro.kind is AvroKind.ARRAY and avro.items is not None:
+        return _long(1) + _witness(avro.items) + _long(0)
+    if avro.kind is AvroKind.ENUM:
+        return _long(min(1, len(avro.symbols) - 1))
+    if avro.kind in {AvroKind.BYTES, AvroKind.STRING}:
+        return _text(b"x")
+    if avro.kind in {AvroKind.INT, AvroKind.LONG}:
+        return _long(1)
+    return b"\x01" * (avro.size if avro.kind is AvroKind.FIXED else _WIDTHS[avro.kind])
 
 
 def _file_head(plain: Any) -> bytes:
