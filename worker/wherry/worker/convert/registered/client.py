@@ -158,6 +158,7 @@ class Registry:
         self._schemas: Known[tuple[int, str], Registered] = Known()
         self._unknown: Known[int, tuple[float, DataError]] = Known()
         self._ids: Known[tuple[str, str], Registered] = Known()
+        self._answers = 0
 
     def schema(self, schema_id: int, subject: str) -> Registered:
         """Returns a schema by its id.
@@ -254,6 +255,10 @@ class Registry:
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         client = self._client()
+        self._answers += 1
+        if self._answers % SCHEMAS_KNOWN_MAX == 0:
+            # The client remembers every schema for ever; what is needed is known here.
+            client.clear_caches()
         try:
             return call(client)
         except SchemaRegistryError as error:

@@ -127,8 +127,18 @@ class RegisteredConverter:
         return _Group(converted.runs[0].field, converted.runs[0].column, failures)
 
     def _reader(self, topic: str, head: bytes) -> PayloadReader:
-        if len(head) < HEAD_SIZE or head[0] != _MAGIC:
-            raise DataError("Unknown magic byte!", reason="BAD_FRAMING")
+        if not head or head[0] != _MAGIC:
+            begins = f"with 0x{head[0]:02x}" if head else "with nothing, for it is empty"
+            raise DataError(
+                "Unknown magic byte! What a schema registry's converter wrote begins with 0x00 and the four bytes of "
+                f"its schema's id; this begins {begins}.",
+                reason="BAD_FRAMING",
+            )
+        if len(head) < HEAD_SIZE:
+            raise DataError(
+                f"The bytes end within the schema's id, which takes four of them: there are {len(head) - 1}.",
+                reason="BAD_FRAMING",
+            )
         _, schema_id = _HEAD.unpack(head)
         subject = f"{topic}-{self._registry.settings.suffix}"
         return self._readers.get((schema_id, subject), lambda: self._make_reader(schema_id, subject))

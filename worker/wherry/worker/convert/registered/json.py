@@ -34,7 +34,7 @@ class _Reader:
             texts = payloads.cast(pa.string())
         except pa.ArrowInvalid:
             texts = pa.array([_text(data) for data in payloads.to_pylist()], pa.string())
-        converted = parse_json(texts, self.field, connect_value, whole=True)
+        converted = parse_json(texts, self.field, connect_value)
         failures = tuple(
             Failure(failure.row, DataError("The bytes are no JSON.", reason="BAD_JSON"))
             if failure.error.reason == "BAD_JSON"
