@@ -1,4 +1,4 @@
-"""The three flows: where their records come from, how one sees them arrive, and what was committed.
+"""The flows: where their records come from, how one sees them arrive, and what was committed.
 
 A flow has partitions, each with records numbered from 0. Record `n` of partition `p` reads `p-nnnnnnnnn`,
 always as long as any other, so that sizes are counts.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psycopg
 from tests.support.rest import Rest
@@ -24,8 +25,10 @@ PARTITIONS = 2
 LINE_BYTES = len("0-000000000\n")
 CONNECT_TIMEOUT_S = 5
 LOOK_TIMEOUT_S = 2.0
+LOCKED_S = 10.0
 QUIET = {"log_level": 0}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
 SCHEMA = {
     "type": "struct",
     "optional": False,
@@ -224,7 +227,7 @@ class KafkaToPostgres(_FromKafka):
             "auto.create": "false",
             "table.name.format": self.table,
             "key.converter": STRING,
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": JSON,
             "value.converter.schemas.enable": "true",
             "value.converter.schema.content": json.dumps(SCHEMA),
         }
@@ -250,6 +253,80 @@ class KafkaToPostgres(_FromKafka):
         row = self._connection.execute(query.encode(), (partition,)).fetchone()
         assert row is not None
         return int(str(row[0]))
+
+
+class KafkaToStaged(_FromKafka):
+    """A sink in two phases: files that are staged, and then moved to where they count."""
+
+    exactly_once = True
+
+    def __init__(self, name: str, bootstrap: str, directory: Path) -> None:
+        super().__init__(name, bootstrap)
+        self._folder = directory / name
+        for part in ("staged", "done"):
+            (self._folder / part).mkdir(parents=True)
+        self._read: set[str] = set()
+        self._found: dict[int, list[int]] = {partition: [] for partition in range(self.partitions)}
+
+    def config(self) -> dict[str, str]:
+        return {
+            "connector.class": "wherry.test.StagingSink", "folder": str(self._folder), "topics": self.topic,
+            "tasks.max": "2",
+        }  # fmt: skip
+
+    def delivered(self) -> int:
+        for path in (self._folder / "done").iterdir():
+            if path.name not in self._read:
+                self._read.add(path.name)
+                for line in path.read_bytes().splitlines():
+                    partition, number = parse(line.partition(b":")[2])
+                    self._found[partition].append(number)
+        return sum(map(len, self._found.values()))
+
+    def arrived(self) -> dict[int, list[int]]:
+        self.delivered()
+        # Files are moved in no order that the folder would tell; what is in them has one.
+        return {partition: sorted(numbers) for partition, numbers in self._found.items()}
+
+
+class KafkaToTable(_FromKafka):
+    """A sink into a table of SQLite that keeps its positions beside the rows."""
+
+    exactly_once = True
+
+    def __init__(self, name: str, bootstrap: str, directory: Path) -> None:
+        super().__init__(name, bootstrap)
+        self._path = directory / f"{name}.sqlite"
+
+    def encoded(self, partition: int, number: int) -> bytes:
+        return b'{"part":%d,"number":%d}' % (partition, number)
+
+    def config(self) -> dict[str, str]:
+        return {
+            "connector.class": "wherry.table.TableSink", "database": str(self._path), "table.name.format": "seen",
+            "topics": self.topic, "tasks.max": "2", "key.converter": STRING, "value.converter": JSON,
+            "value.converter.schemas.enable": "false",
+        }  # fmt: skip
+
+    def delivered(self) -> int:
+        return int(self._rows("SELECT count(*) FROM seen")[0][0]) if self._path.exists() else 0
+
+    def arrived(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {partition: [] for partition in range(self.partitions)}
+        for partition, number in self._rows("SELECT part, number FROM seen ORDER BY rowid"):
+            found[partition].append(number)
+        return found
+
+    def _rows(self, query: str) -> list[Any]:
+        connection = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=LOCKED_S)
+        try:
+            return connection.execute(query).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):  # it is made with the first rows
+                return [(0,)]
+            raise
+        finally:
+            connection.close()
 
 
 def _values(bootstrap: str, topic: str, count: int) -> list[bytes]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.flows import QUIET, STRING, Flow, KafkaToFile, KafkaToPostgres, _FromKafka, parse
+from tests.chaos.flows import QUIET, STRING, Flow, KafkaToFile, KafkaToPostgres, KafkaToStaged, KafkaToTable, parse
 from tests.chaos.verdict import Verdict, judge
 from tests.support.distributed import Distributed
 from tests.support.rest import NoAnswerError, Rest
@@ -95,40 +95,6 @@ class Counted:
 
     def close(self) -> None:
         self._reader.close()
-
-
-class KafkaToStaged(_FromKafka):
-    """A sink in two phases: files that are staged, and then moved to where they count."""
-
-    exactly_once = True
-
-    def __init__(self, name: str, bootstrap: str, directory: Path) -> None:
-        super().__init__(name, bootstrap)
-        self._folder = directory / name
-        for part in ("staged", "done"):
-            (self._folder / part).mkdir(parents=True)
-        self._read: set[str] = set()
-        self._found: dict[int, list[int]] = {partition: [] for partition in range(self.partitions)}
-
-    def config(self) -> dict[str, str]:
-        return {
-            "connector.class": "wherry.test.StagingSink", "folder": str(self._folder), "topics": self.topic,
-            "tasks.max": "2",
-        }  # fmt: skip
-
-    def delivered(self) -> int:
-        for path in (self._folder / "done").iterdir():
-            if path.name not in self._read:
-                self._read.add(path.name)
-                for line in path.read_bytes().splitlines():
-                    partition, number = parse(line.partition(b":")[2])
-                    self._found[partition].append(number)
-        return sum(map(len, self._found.values()))
-
-    def arrived(self) -> dict[int, list[int]]:
-        self.delivered()
-        # Files are moved in no order that the folder would tell; what is in them has one.
-        return {partition: sorted(numbers) for partition, numbers in self._found.items()}
 
 
 @dataclass(slots=True)
@@ -268,6 +234,7 @@ def _flows(bootstrap: str, postgres: LocalPostgres, folder: Path, each: int, wan
         "file": lambda: KafkaToFile(f"kafka-file-{mark}", bootstrap, folder),
         "postgres": lambda: KafkaToPostgres(f"kafka-postgres-{mark}", bootstrap, postgres),
         "staged": lambda: KafkaToStaged(f"kafka-staged-{mark}", bootstrap, folder),
+        "table": lambda: KafkaToTable(f"kafka-table-{mark}", bootstrap, folder),
     }
     return [make() for name, make in makers.items() if name in wanted]
 
@@ -359,7 +326,7 @@ def main(arguments: Any = None) -> int:
     parser.add_argument(
         "--faults", default=",".join(FAULTS), help="kinds of faults; one named twice comes twice as often"
     )
-    parser.add_argument("--flows", default="poll,interval,connector,file,postgres,staged")
+    parser.add_argument("--flows", default="poll,interval,connector,file,postgres,staged,table")
     parser.add_argument("--rolling", action="store_true", help="no faults: support goes from disabled to enabled")
     parser.add_argument("--keep", help="folder for the logs")
     wrong = run(parser.parse_args(arguments))
