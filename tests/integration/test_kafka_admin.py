@@ -76,6 +76,15 @@ def test_a_group_nobody_knows_has_no_members_and_may_be_deleted(admin: KafkaAdmi
     admin.delete_group(group)
 
 
+def test_a_group_nobody_knows_has_no_offsets_and_costs_no_consumer(
+    admin: KafkaAdmin, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr("confluent_kafka.Consumer", lambda settings: made.append(settings["group.id"]))
+    assert admin.group_offsets(group, [TopicPartition(topic, 0)]) == {}
+    assert made == []
+
+
 def test_live_members_are_named_and_keep_others_from_committing(
     admin: KafkaAdmin, topic: str, group: str, member: Consumer
 ) -> None:

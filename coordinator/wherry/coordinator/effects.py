@@ -62,6 +62,8 @@ class GrantLease:
     work: TaskWork
     wakes: bool = True
     """Something will wake the task if it is parked."""
+    others_wait: bool = False
+    """Leases wait for their turn to start: this one had better not stay for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

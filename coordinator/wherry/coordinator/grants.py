@@ -22,6 +22,10 @@ from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
+CONTENDED_PARK_MS: Final = 200
+"""Idle time after which a lease ends that began while others waited. It has started its sidecar and has seen that there
+is nothing to do; kept for longer, a thousand of them would hold all slots in turn, each for `wherry.idle.park.ms`."""
+
 _PIPELINES: Final = {Kind.SOURCE: lease_pb2.PIPELINE_KIND_SOURCE, Kind.SINK: lease_pb2.PIPELINE_KIND_SINK}
 
 
@@ -141,6 +145,7 @@ class Grants:
         parkable = sidecar.parkable and all(each.parkable for each in sidecars)
         parks = parkable and (effect.wakes or capabilities.watch) and not effect.work.split
         timings = self._timings
+        park_ms = min(timings.idle_park_ms, CONTENDED_PARK_MS) if effect.others_wait else timings.idle_park_ms
         response = lease_pb2.OpenLeaseResponse(
             kind=kind,
             task=effect.task,
@@ -154,7 +159,7 @@ class Grants:
             policy=lease_pb2.LeasePolicy(
                 report_interval_ms=timings.report_interval_ms,
                 commit_interval_ms=timings.commit_interval_ms,
-                idle_park_ms=timings.idle_park_ms if parks else 0,
+                idle_park_ms=park_ms if parks else 0,
                 coordinator_timeout_ms=timings.coordinator_timeout_ms,
                 drain_timeout_ms=timings.drain_timeout_ms,
             ),

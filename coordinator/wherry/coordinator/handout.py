@@ -302,6 +302,7 @@ class Handout:
                 self.spec,
                 work,
                 wakes=self.spec.kind is ev.Kind.SINK or self.replans,
+                others_wait=self._around.starts.contended,
             )
         )
 

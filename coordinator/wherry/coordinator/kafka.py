@@ -113,12 +113,15 @@ class KafkaAdmin:
         self, group: str, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[TopicPartition, int]:
         """Committed offsets of a group: of these partitions, or of all; those without one are left out."""
+        if partitions is not None and not partitions:
+            return {}
+        # NB: the client library crashes the process when listing fails, so a call that fails safely goes first. And it
+        # costs a tenth of what a consumer does, which a connector that has never committed then needs none of.
+        if self._described(group) is None:
+            return {}
         if partitions is not None:
-            return self._committed(group, partitions) if partitions else {}
+            return self._committed(group, partitions)
         from confluent_kafka import ConsumerGroupTopicPartitions
-
-        # NB: the client library crashes the process when listing fails, so a call that fails safely goes first.
-        self.group_members(group)
 
         def ask(admin: Any) -> Any:
             request = [ConsumerGroupTopicPartitions(group)]
@@ -161,19 +164,20 @@ class KafkaAdmin:
 
     def group_members(self, group: str) -> list[str]:
         """Hosts of the live members of a group, as Kafka tells them; empty when there is no such group."""
-
-        def ask(admin: Any) -> Any:
-            futures = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)
-            return futures[group].result(CALL_TIMEOUT_S)
-
-        try:
-            described = self._group_call(f"describe group {group}", ask)
-        except ConfigError:
-            return []  # GROUP_ID_NOT_FOUND
-        return [f"{member.client_id} on {str(member.host).lstrip('/')}" for member in described.members]
+        described = self._described(group)
+        members = [] if described is None else described.members
+        return [f"{member.client_id} on {str(member.host).lstrip('/')}" for member in members]
 
     def owner(self, group: str, partition: TopicPartition) -> tuple[str, str] | None:
         """Client id and member id of the member of a consumer group that has a partition; None when nobody has."""
+        described = self._described(group)
+        for member in [] if described is None else described.members:
+            if any(_own(native) == partition for native in member.assignment.topic_partitions):
+                return str(member.client_id), str(member.member_id)
+        return None
+
+    def _described(self, group: str) -> Any:
+        """What Kafka tells of a group; None when there is no such group."""
 
         def ask(admin: Any) -> Any:
             futures = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S)
@@ -182,11 +186,8 @@ class KafkaAdmin:
         try:
             described = self._group_call(f"describe group {group}", ask)
         except ConfigError:
-            return None
-        for member in described.members:
-            if any(_own(native) == partition for native in member.assignment.topic_partitions):
-                return str(member.client_id), str(member.member_id)
-        return None
+            return None  # GROUP_ID_NOT_FOUND
+        return described if _exists(described) else None
 
     def create_topic(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
         """Create a topic; -1 is the broker's default. False when it is there already."""
@@ -312,6 +313,13 @@ def _is_missing(error: Exception) -> bool:
 
     code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
     return code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+def _exists(described: Any) -> bool:
+    """Whether there is such a group: brokers tell that it is dead, or, when asked in newer words, that it isn't found."""
+    from confluent_kafka import ConsumerGroupState
+
+    return bool(described.state != ConsumerGroupState.DEAD)
 
 
 def _is_loading(error: BaseException | None) -> bool:

@@ -13,12 +13,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from wherry.coordinator import effects as fx
 from wherry.coordinator import events as ev
 from wherry.coordinator.machine import Machine
+from wherry.coordinator.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Lanes:
     """Runs callables: in order within a key, side by side between keys."""
 
     def __init__(self, name: str = "lane", threads_max: int = LANES_BUSY_MAX) -> None:
-        self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix=name)
+        self._threads = Threads(name, threads_max)
         self._lock = threading.Lock()
         self._lanes: dict[Hashable, deque[Callable[[], None]]] = {}
 
@@ -45,7 +46,7 @@ class Lanes:
                 lane.append(act)
                 return
             self._lanes[key] = deque([act])
-        self._pool.submit(self._run, key)
+        self._threads.submit(lambda: self._run(key))
 
     def close(self, timeout_s: float) -> None:
         """Wait for what is under way, at most so long; drop the rest."""
@@ -55,7 +56,7 @@ class Lanes:
                 if not self._lanes:
                     break
             time.sleep(0.01)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     def _run(self, key: Hashable) -> None:
         while True:

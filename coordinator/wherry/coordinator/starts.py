@@ -30,6 +30,11 @@ class Starts:
         """How many more may start now."""
         return max(self.most * max(self.machines, 1) - len(self._until_ms), 0)
 
+    @property
+    def contended(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._blocked)
+
     def begin(self, lease: str, now_ms: int) -> None:
         """A lease is starting."""
         self._until_ms[lease] = now_ms + PLACE_HELD_MS_MAX

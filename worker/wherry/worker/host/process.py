@@ -29,7 +29,7 @@ from typing import IO, Final, Protocol
 
 from wherry.contract.errors import TransientError
 from wherry.worker.host.logs import LogStream
-from wherry.worker.host.usage import Usage, usage_of
+from wherry.worker.host.usage import Usage, memory_of, usage_of
 
 TICK_S: Final = 0.5
 READ_BYTES: Final = 64 * 1024
@@ -161,7 +161,7 @@ class SidecarProcess:
 
     def _check_memory(self) -> None:
         limit = self.command.memory_bytes_max
-        used = self._rss_bytes_seen = usage_of(self.pid).rss_bytes
+        used = self._rss_bytes_seen = memory_of(self.pid)
         if limit and used > limit:
             self.signal(signal.SIGKILL, f"it was using {used // MIB} MiB of its {limit // MIB} MiB")
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 PROCESSES_MAX = 256
+READ_BYTES_MAX = 64 * 1024
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_PROC = Path("/proc")
 # Fields of /proc/PID/stat behind the command's closing bracket: user and system time.
 _UTIME, _STIME = 11, 12
 
@@ -35,6 +34,11 @@ def usage_of(pid: int) -> Usage:
     return Usage(rss, cpu)
 
 
+def memory_of(pid: int) -> int:
+    """Return the resident memory of a process and its descendants now, in bytes."""
+    return sum(_rss_bytes(member) for member in family_of(pid))
+
+
 def family_of(pid: int) -> Iterator[int]:
     """Return a process and its descendants, at most `PROCESSES_MAX`."""
     waiting = [pid]
@@ -49,8 +53,8 @@ def family_of(pid: int) -> Iterator[int]:
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     try:
-        for task in (_PROC / str(pid) / "task").iterdir():
-            children.extend(int(child) for child in (task / "children").read_text().split())
+        for task in os.listdir(f"/proc/{pid}/task"):
+            children.extend(int(child) for child in _read(f"/proc/{pid}/task/{task}/children").split())
     except OSError:
         pass
     return children
@@ -58,14 +62,24 @@ def _children(pid: int) -> list[int]:
 
 def _rss_bytes(pid: int) -> int:
     try:
-        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
 
 
 def _cpu_ms(pid: int) -> int:
     try:
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         return (int(fields[_UTIME]) + int(fields[_STIME])) * 1000 // _TICKS_PER_S
     except (OSError, IndexError):
         return 0
+
+
+def _read(path: str) -> bytes:
+    """A small file's bytes. Every sidecar is looked at twice a second, and has a file for each of its threads: paths
+    as objects and decoded texts would cost four times as much."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, READ_BYTES_MAX)
+    finally:
+        os.close(descriptor)
