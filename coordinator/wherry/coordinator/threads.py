@@ -25,12 +25,16 @@ class Threads:
         name: What the threads are called.
         most: How many there are at most; what comes beyond waits its turn.
         idle_s: How long one is kept without work.
+        ending: Called in each thread when it goes, to let go of what is kept for it.
     """
 
-    def __init__(self, name: str, most: int, *, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, name: str, most: int, *, idle_s: float = IDLE_S, ending: Callable[[], None] = lambda: None
+    ) -> None:
         self._name = name
         self._most = most
         self._idle_s = idle_s
+        self._ending = ending
         self._changed = threading.Condition()
         self._waiting: deque[Callable[[], None]] = deque()
         self._count = 0
@@ -69,11 +73,15 @@ class Threads:
 
     def _work(self) -> None:
         while (act := self._next()) is not None:
-            try:
-                act()
-            except Exception:
-                log.exception("Something unforeseen happened in thread %s", threading.current_thread().name)
+            self._do(act)
             del act  # what it holds is not kept while nothing is done
+        self._do(self._ending)
+
+    def _do(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception:
+            log.exception("Something unforeseen happened in thread %s", threading.current_thread().name)
 
     def _next(self) -> Callable[[], None] | None:
         """The next work; None when the thread is to end, which it then is counted as."""
