@@ -192,7 +192,8 @@ def told(effect: fx.Effect) -> str:
             starts = (f"{each.lease}{f'@{each.executor}' if each.executor else ''}" for each in effect.leases)
             return f"{name} {' '.join(starts)}"
         case fx.GrantLease():
-            return f"{name} {effect.lease} attempt={effect.attempt} {work_told(effect.work)}"
+            hurry = " while others wait" if effect.others_wait else ""
+            return f"{name} {effect.lease} attempt={effect.attempt} {work_told(effect.work)}{hurry}"
         case fx.RefuseLease():
             return f"{name} {effect.lease}: {effect.message}"
         case fx.DrainLease():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
-from wherry.coordinator.grants import Grants, LeaseTimings
+from wherry.coordinator.grants import CONTENDED_PARK_MS, Grants, LeaseTimings
 
 TIMINGS = LeaseTimings(1_000, 60_000, 30_000, 10_000, 3_500)
 
@@ -124,6 +125,16 @@ def test_only_what_will_be_woken_is_parked(
 ) -> None:
     given = effect(work=TaskWork(Work("0"), split=split), wakes=wakes)
     assert bool(grants(**capabilities).lease(given, []).policy.idle_park_ms) is parks
+
+
+@pytest.mark.parametrize(("others_wait", "idle_ms"), [(False, TIMINGS.idle_park_ms), (True, CONTENDED_PARK_MS)])
+def test_one_that_others_wait_for_is_parked_sooner(others_wait: bool, idle_ms: int) -> None:
+    given = replace(effect(), others_wait=others_wait)
+    assert grants(parkable=True).lease(given, []).policy.idle_park_ms == idle_ms
+
+
+def test_one_that_never_parks_does_not_for_others_either() -> None:
+    assert grants(parkable=False).lease(replace(effect(), others_wait=True), []).policy.idle_park_ms == 0
 
 
 def test_a_direct_pipeline_has_two_sidecars_and_neither_sees_the_others_secrets() -> None:

@@ -50,3 +50,14 @@ def test_connectors_go_on_in_the_order_in_which_they_came() -> None:
     assert starts.next_connector() is None
     starts.done("a")
     assert [starts.next_connector() for _ in range(3)] == ["first", "second", None]
+
+
+def test_it_is_contended_as_long_as_somebody_waits() -> None:
+    starts = Starts(1)
+    starts.begin("a", 0)
+    assert not starts.contended
+    starts.block("next")
+    assert starts.contended
+    starts.done("a")
+    assert starts.next_connector() == "next"
+    assert not starts.contended
