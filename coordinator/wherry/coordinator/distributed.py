@@ -97,8 +97,9 @@ class DistributedWorker(StandaloneWorker):
             self._trust()  # what is wrong with it is told at the start, not with the first request sent on
 
         def around(app: App) -> Application:
+            set_level = self._kept.configs.put_logger_level
             return Forwarding(
-                app, leadership, self._kept.configs.put_logger_level, trust=self._trust, catch_up=self._read_on
+                app, leadership, set_level, trust=self._trust, catch_up=self._read_on, serves=app.serves
             )
 
         return site.serve(self.herder, version=own_version(), around=around)

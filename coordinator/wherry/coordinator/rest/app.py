@@ -94,7 +94,22 @@ class App:
             response.body = b""
         await response(scope, receive, send)
 
+    def serves(self, scope: Scope) -> bool:
+        """Whether a request is one that a handler gets; any other is answered with what is wrong with it."""
+        try:
+            return isinstance(self._matched(Request(scope)), Match)
+        except ApiError:
+            return False
+
     async def _answer(self, request: Request) -> Response:
+        match = self._matched(request)
+        if isinstance(match, Response):
+            return match
+        body = await _read_body(request) if match.route.takes_body else b""
+        return await self._call(match, request, body)
+
+    def _matched(self, request: Request) -> Match | Response:
+        """The route of a request that is in order, or the answer to one that needs no handler."""
         raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
         path = raw_path.decode("ascii", "replace").partition("?")[0]
         match = self._router.match(request.method, path, accept=request.headers.get("accept"))
@@ -110,8 +125,7 @@ class App:
         )
         if not match.route.internal and not self._lets_in(request):
             return _denied("application/json")
-        body = await _read_body(request) if match.route.takes_body else b""
-        return await self._call(match, request, body)
+        return match
 
     def _lets_in(self, request: Request) -> bool:
         return self._auth is None or self._auth.allows(request.headers.get("authorization"))

@@ -19,8 +19,8 @@ import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from wherry.contract.errors import WherryError
-from wherry.coordinator.api import ApiError, ConflictError
+from wherry.contract.errors import ErrorClass, WherryError
+from wherry.coordinator.api import ApiError, ConflictError, UnavailableError
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.server import Application
 
@@ -31,10 +31,14 @@ log = logging.getLogger(__name__)
 
 FORWARD_TIMEOUT_S: Final = 90.0
 CONNECT_TIMEOUT_S: Final = 5.0
+LEADER_PATIENCE_S: Final = 30.0
+"""For finding out who leads while Kafka does not answer; clients wait longer than that for an answer."""
+LEADER_RETRY_S: Final = 0.5
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 NO_LEADER: Final = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
+NO_ANSWER: Final = "The leader of this cluster, who alone can do this, can't be found out now; ask again later."
 TOO_MANY_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 _CHANGES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _HOPS: Final = {None: "true", "true": "false"}
@@ -65,6 +69,7 @@ class Forwarding:
         set_level: Writes a log level for all workers; called after it was set here.
         trust: Makes what a leader is asked with that speaks https; None trusts what the system trusts.
         catch_up: Reads what the leader has written until now; called after it has changed something for us.
+        serves: Whether `app` has a handler for a request; it answers itself what it has none for.
     """
 
     def __init__(
@@ -74,17 +79,19 @@ class Forwarding:
         set_level: Callable[[str, str], None],
         trust: Callable[[], ssl.SSLContext] | None = None,
         catch_up: Callable[[], None] = lambda: None,
+        serves: Callable[[Scope], bool] = lambda scope: True,
     ) -> None:
         self._app = app
         self._leader = leader
         self._set_level = set_level
         self._trust = trust
         self._catch_up = catch_up
+        self._serves = serves
         self._clients: dict[str, Any] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, here or by the leader."""
-        if scope["type"] != "http" or not _is_for_leader(scope):
+        if scope["type"] != "http" or not _is_for_leader(scope) or not self._serves(scope):
             await self._app(scope, receive, send)
             return
         if self._leader.leads:
@@ -132,9 +139,7 @@ class Forwarding:
         asked = next((value for name, value in query if name == "forward"), None)
         if asked not in _HOPS:
             raise ConflictError(TOO_MANY_HOPS)
-        url = await anyio.to_thread.run_sync(self._leader.leader_url)
-        if url is None:
-            raise ConflictError(NO_LEADER)
+        url = await self._leader_url()
         rest = [(name, value) for name, value in query if name != "forward"]
         raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
         path = raw_path.decode("ascii", "replace").partition("?")[0]
@@ -149,6 +154,23 @@ class Forwarding:
             base = f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}"
             response.headers["location"] = base + location.removeprefix(url.rstrip("/"))
         return response
+
+    async def _leader_url(self) -> str:
+        """Where the leader is. A broker that is busy, or just comes back, is asked again for a while."""
+        deadline = anyio.current_time() + LEADER_PATIENCE_S
+        while True:
+            try:
+                url = await anyio.to_thread.run_sync(self._leader.leader_url)
+                break
+            except WherryError as error:
+                if error.error_class is not ErrorClass.TRANSIENT:
+                    raise
+                if anyio.current_time() + LEADER_RETRY_S > deadline:
+                    raise UnavailableError(f"{NO_ANSWER} {error.message}") from error
+            await anyio.sleep(LEADER_RETRY_S)
+        if url is None:
+            raise ConflictError(NO_LEADER)
+        return url
 
     def _read_on(self) -> None:
         try:

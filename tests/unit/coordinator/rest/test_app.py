@@ -137,3 +137,27 @@ def test_configured_headers_are_added(herder, request_to):
     headers = request_to(app, "GET", "/").headers
     assert headers["x-frame-options"] == "DENY"
     assert headers["expires"].endswith("GMT")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "served"),
+    [
+        ("POST", "/connectors", {}, True),
+        ("PUT", "/connectors/c/pause/", {}, True),
+        ("POST", "/nowhere", {}, False),
+        ("POST", "/connectors/c/status", {}, False),
+        ("DELETE", "//connectors/c", {}, False),
+        ("POST", "/connectors", {"content-length": "2", "content-type": "text/plain"}, False),
+        ("POST", "/connectors", {"accept": "text/html"}, False),
+    ],
+)
+def test_it_tells_which_requests_it_has_a_handler_for(herder, method, path, headers, served):
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    assert App(herder, version="1").serves(scope) is served

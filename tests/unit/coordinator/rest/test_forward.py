@@ -5,15 +5,16 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
 import pytest
 from starlette.responses import Response
 
-from wherry.contract.errors import TransientError
-from wherry.coordinator.rest.forward import NO_LEADER, TOO_MANY_HOPS, Forwarding
+from wherry.contract.errors import AuthError, TransientError, WherryError
+from wherry.coordinator.rest import forward
+from wherry.coordinator.rest.forward import NO_ANSWER, NO_LEADER, TOO_MANY_HOPS, Forwarding
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
@@ -62,7 +63,13 @@ def remote() -> Iterator[tuple[str, list[Any]]]:
 
 
 def ask(
-    leader: Leader, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None, here: int = 200
+    leader: Leader,
+    method: str,
+    target: str,
+    body: bytes = b"",
+    headers: dict[str, str] | None = None,
+    here: int = 200,
+    serves: Callable[[Any], bool] = lambda scope: True,
 ) -> tuple[int, dict[str, str], bytes, list[tuple[str, str]]]:
     """Status, headers and body of the answer, and the log levels spread."""
     levels: list[tuple[str, str]] = []
@@ -88,7 +95,7 @@ def ask(
         "query_string": query.encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
     }
-    forwarding = Forwarding(app, leader, lambda logger, level: levels.append((logger, level)))
+    forwarding = Forwarding(app, leader, lambda logger, level: levels.append((logger, level)), serves=serves)
     anyio.run(forwarding, scope, receive, send)
     found = {name.decode().title(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, sent[1]["body"], levels
@@ -125,6 +132,51 @@ def test_what_changes_something_is_the_leaders(method, target):
     status, _, body, _ = ask(Leader(None), method, target)
     assert (status, json.loads(body)) == (409, {"error_code": 409, "message": NO_LEADER})
     assert ask(Leader(None, leads=True), method, target, b'{"level":"warn"}')[:3:2] == (200, b"here")
+
+
+def test_what_no_handler_is_for_is_answered_here_whoever_leads():
+    asked: list[str] = []
+
+    def serves(scope: Any) -> bool:
+        asked.append(scope["path"])
+        return False
+
+    assert ask(Leader(None), "POST", "/nowhere", serves=serves)[:3:2] == (200, b"here")
+    assert asked == ["/nowhere"]
+
+
+class Silent(Leader):
+    """Kafka does not tell who leads, for the first questions."""
+
+    def __init__(self, url: str | None, failures: list[WherryError]) -> None:
+        super().__init__(url)
+        self.failures = failures
+
+    def leader_url(self) -> str | None:
+        if self.failures:
+            raise self.failures.pop()
+        return self.url
+
+
+def test_who_leads_is_asked_again_while_kafka_does_not_answer(remote, monkeypatch):
+    monkeypatch.setattr(forward, "LEADER_RETRY_S", 0.01)
+    leader = Silent(remote[0], [TransientError("Kafka could not describe group c: no answer in time.")] * 3)
+    assert ask(leader, "POST", "/connectors")[0] == 418
+    assert len(remote[1]) == 1
+
+
+def test_a_leader_that_is_not_told_for_long_is_unavailable_in_words(monkeypatch):
+    monkeypatch.setattr(forward, "LEADER_RETRY_S", 0.01)
+    monkeypatch.setattr(forward, "LEADER_PATIENCE_S", 0.05)
+    why = "Kafka could not describe group c: no answer in time."
+    status, _, body, _ = ask(Silent("http://never", [TransientError(why)] * 1000), "POST", "/connectors")
+    assert (status, json.loads(body)["message"]) == (503, f"{NO_ANSWER} {why}")
+
+
+def test_what_asking_again_can_not_mend_is_told_at_once():
+    leader = Silent("http://never", [AuthError("Not allowed to describe group c.")])
+    status, _, body, _ = ask(leader, "POST", "/connectors")
+    assert (status, json.loads(body)["message"]) == (500, "Not allowed to describe group c.")
 
 
 def test_the_request_goes_as_it_came_with_credentials_and_the_answer_comes_as_it_is(remote):
