@@ -98,9 +98,7 @@ class DistributedWorker(StandaloneWorker):
 
         def around(app: App) -> Application:
             set_level = self._kept.configs.put_logger_level
-            return Forwarding(
-                app, leadership, set_level, trust=self._trust, catch_up=self._read_on, serves=app.serves
-            )
+            return Forwarding(app, leadership, set_level, trust=self._trust, catch_up=self._read_on, serves=app.serves)
 
         return site.serve(self.herder, version=own_version(), around=around)
 
