@@ -53,7 +53,7 @@ RPC_THREADS: Final = 4
 DAEMON_MODULE: Final = "wherry.worker.daemon"
 
 _JVM_OPTIONS: Final = (
-    # One thread compiles, one collects: the JVM only schedules. Measured: session 9.2 s → 4.1 s, first job 5.5 s → 3.0 s.
+    # One thread compiles, one collects: the JVM only schedules. Session 9.2 s → 4.1 s, first job 5.5 s → 3.0 s.
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto "
     # It begins with a heap of a sixty-fourth of the machine's memory, of which a third is for what is new, and fills
     # that before it ever collects. Measured: 280 MB → 190 MB, at the same processor time for a job.

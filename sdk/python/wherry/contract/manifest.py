@@ -157,7 +157,7 @@ class Manifest:
 
 @functools.lru_cache(PARSED_KEPT)
 def _parsed(content: bytes) -> Any:
-    """What a manifest's file holds; not to be changed. Parsing takes ten times as long as all the rest of its reading."""
+    """What a manifest's file holds; not to be changed. Parsing takes ten times as long as the rest of its reading."""
     return yaml.safe_load(content)
 
 

@@ -53,7 +53,7 @@ def family_of(pid: int) -> Iterator[int]:
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - paths as objects are what costs
             children.extend(int(child) for child in _read(f"/proc/{pid}/task/{task}/children").split())
     except OSError:
         pass
@@ -76,8 +76,11 @@ def _cpu_ms(pid: int) -> int:
 
 
 def _read(path: str) -> bytes:
-    """A small file's bytes. Every sidecar is looked at twice a second, and has a file for each of its threads: paths
-    as objects and decoded texts would cost four times as much."""
+    """Return a small file's bytes.
+
+    Every sidecar is looked at twice a second, and has a file for each of its threads: paths as objects and decoded
+    texts would cost four times as much.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, READ_BYTES_MAX)
