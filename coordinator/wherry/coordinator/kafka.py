@@ -316,7 +316,7 @@ def _is_missing(error: Exception) -> bool:
 
 
 def _exists(described: Any) -> bool:
-    """Whether there is such a group: of one that isn't there brokers tell that it is dead, or, if asked anew, an error."""
+    """Whether there is such a group: of one that is not there brokers say that it is dead, or an error."""
     from confluent_kafka import ConsumerGroupState
 
     return bool(described.state != ConsumerGroupState.DEAD)
