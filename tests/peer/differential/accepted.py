@@ -95,7 +95,10 @@ def _is_map(text: bytes) -> bool:
 
 def _is_date_of_a_map(difference: Difference) -> bool:
     one, other = difference.connect, difference.wherry
-    return _texts(one, other) and one != other and one == ISO.sub(_as_java, other) and _is_map(one)
+    if not _texts(one, other) or one == other or not _is_map(one):
+        return False
+    # Entries of such a map come in another order, too: see `_is_order`.
+    return _is_same_map(one, ISO.sub(_as_java, other))
 
 
 def _as_java(moment: re.Match[bytes]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -57,7 +58,7 @@ class Outcome:
         lines: What the sink wrote.
         written: What the source wrote.
         dead: The dead letters.
-        why: Of a failure, for the reader of a report; not compared.
+        why: Trace of a failure. What Kafka Connect's says first as a cause has to be in ours, too.
     """
 
     status: int
@@ -171,7 +172,7 @@ class Player:
         name = self._name(case)
         shown = self._peer.rest.call("GET", f"/connectors/{name}/status").body
         task: Mapping[str, Any] = next(iter(shown["tasks"]), shown["connector"])
-        state, why = task["state"], task.get("trace") or ""
+        state, why = task["state"], (task.get("trace") or "").replace(name, "{x}")
         if not case.is_sink:
             mine = [message for topic, messages in written.items() if name in topic for message in messages]
             return Outcome(201, state, written=self._sources(case, mine), why=why)
@@ -237,8 +238,23 @@ def _placed(line: bytes) -> tuple[str, int, int, tuple[str, str]]:
 
 
 def _canonical(line: bytes) -> bytes:
-    """A line of JSON, its objects in one order: maps have none, and of a struct's fields the schema tells it."""
-    return json.dumps(json.loads(line), sort_keys=True).encode()
+    """A line of JSON, its objects in one order: maps have none, and of a struct's fields the schema tells it.
+
+    Headers show as texts where they are some; what is JSON among them in one form, for it is written anew there.
+    """
+    shown = json.loads(line)
+    shown["headers"] = [[name, _header(value)] for name, value in shown["headers"]]
+    return json.dumps(shown, sort_keys=True).encode()
+
+
+def _header(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    data = base64.b64decode(value)
+    try:
+        return json.dumps(json.loads(data), sort_keys=True)
+    except ValueError:
+        return data.decode(errors="backslashreplace")
 
 
 def _neutral(own: str) -> Callable[[bytes | None], bytes | None]:

@@ -56,6 +56,9 @@ def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Diffe
         if pair[0] != pair[1]:
             yield Difference(case, part, 0, (pair[0], connect.why[:_TEXT_MAX]), (pair[1], wherry.why[:_TEXT_MAX]))
             return
+    cause = cause_of(connect.why)
+    if both_failed and cause not in wherry.why:
+        yield Difference(case, "why", 0, cause, wherry.why[:_TEXT_MAX])
     for part in ("lines", "written", "dead"):
         one, other = getattr(connect, part), getattr(wherry, part)
         for place, pair in enumerate(zip(one, other, strict=False)):
@@ -67,6 +70,13 @@ def differences(case: Case, connect: Outcome, wherry: Outcome) -> Iterator[Diffe
             place = min(len(one), len(other))
             more = (each[place] if place < len(each) else None for each in (one, other))
             yield Difference(case, part, place, *more, (one, other))
+
+
+def cause_of(trace: str) -> str:
+    """What a trace of Java says of the record that failed: the message of the first cause, or of the error itself."""
+    lines = [line for line in trace.splitlines() if not line.startswith(("\tat ", "\t..."))]
+    said = next((line for line in lines if line.startswith("Caused by: ")), lines[0] if lines else "")
+    return said.removeprefix("Caused by: ").partition(": ")[2].rstrip(": .")
 
 
 def _unlike(one: Any, other: Any) -> str:

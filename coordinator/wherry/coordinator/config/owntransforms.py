@@ -57,6 +57,7 @@ _EXPLODE: Final = (
     transforms.setting(
         "field", "List or map whose elements become rows; the whole value when empty.", default="", importance=HIGH
     ),
+    transforms.SYNTAX_VERSION,
     transforms.setting(
         "keep.fields", "Whether a row keeps the record's other fields; its element alone otherwise.",
         ConfigType.BOOLEAN, "true",

@@ -160,7 +160,7 @@ def _renames(value: Any) -> str | None:
 _REPLACE_NULL: Final = _key(
     "replace.null.with.default", "Whether a field that is null is read as its default.", BOOLEAN, "true"
 )
-_VERSION: Final = _key(
+SYNTAX_VERSION: Final = _key(
     "field.syntax.version",
     "V1 takes the text as a name, V2 as a path to a nested field.",
     default="V1",
@@ -173,7 +173,7 @@ _ON_SIDES: Final[Mapping[str, tuple[Setting, ...]]] = {
              importance=HIGH, required=True, check=_cast_spec),
         _REPLACE_NULL,
     ),
-    "ExtractField": (_key("field", "Field to extract.", required=True), _REPLACE_NULL, _VERSION),
+    "ExtractField": (_key("field", "Field to extract.", required=True), _REPLACE_NULL, SYNTAX_VERSION),
     "Flatten": (_key("delimiter", "What stands between the names of nested fields.", default="."),),
     "HeaderFrom": (
         _key("fields", "Fields to copy or move.", LIST, importance=HIGH, required=True, check=_listed("fields")),

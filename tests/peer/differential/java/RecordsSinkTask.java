@@ -9,7 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Base64;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -17,11 +19,15 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.storage.HeaderConverter;
+import org.apache.kafka.connect.storage.SimpleHeaderConverter;
 
 /** Appends the records of a call at once. */
 public class RecordsSinkTask extends SinkTask {
+    private static final String HEADERS = "header.converter";
     private final ObjectMapper mapper = new ObjectMapper();
     private final JsonConverter writer = new JsonConverter();
+    private HeaderConverter headerWriter;
     private Path file;
 
     @Override
@@ -33,6 +39,25 @@ public class RecordsSinkTask extends SinkTask {
     public void start(Map<String, String> settings) {
         file = Path.of(settings.get("file"));
         writer.configure(Map.of("schemas.enable", "true"), false);
+        headerWriter = headerWriter(settings);
+    }
+
+    /** The connector's own header converter: headers are shown as it writes what it has read. */
+    private static HeaderConverter headerWriter(Map<String, String> settings) {
+        Map<String, String> own = new HashMap<>(Map.of("converter.type", "header"));
+        settings.forEach((key, value) -> {
+            if (key.startsWith(HEADERS + ".")) {
+                own.put(key.substring(HEADERS.length() + 1), value);
+            }
+        });
+        try {
+            Class<?> kind = Class.forName(settings.getOrDefault(HEADERS, SimpleHeaderConverter.class.getName()));
+            HeaderConverter made = (HeaderConverter) kind.getDeclaredConstructor().newInstance();
+            made.configure(own);
+            return made;
+        } catch (ReflectiveOperationException error) {
+            throw new ConnectException(error);
+        }
     }
 
     @Override
@@ -59,9 +84,18 @@ public class RecordsSinkTask extends SinkTask {
         node.set("value", typed(record.valueSchema(), record.value()));
         ArrayNode headers = node.putArray("headers");
         for (Header header : record.headers()) {
-            headers.add(header.key());
+            headers.add(mapper.createArrayNode().add(header.key()).add(written(record.topic(), header)));
         }
         return node;
+    }
+
+    private JsonNode written(String topic, Header header) {
+        try {
+            byte[] bytes = headerWriter.fromConnectHeader(topic, header.key(), header.schema(), header.value());
+            return bytes == null ? mapper.nullNode() : mapper.getNodeFactory().textNode(Base64.getEncoder().encodeToString(bytes));
+        } catch (RuntimeException error) {
+            return mapper.createObjectNode().put("unwritable", true);
+        }
     }
 
     private JsonNode typed(Schema schema, Object value) throws IOException {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import itertools
 import json
@@ -137,9 +138,14 @@ def _shown(batch: Batch) -> Iterator[str]:
                 "timestamp": None if stamp is None else round((stamp - EPOCH).total_seconds() * 1000),
                 "key": typed["key"][row],
                 "value": typed["value"][row],
-                "headers": [header["name"] for header in cells["headers"][row] or ()],
+                "headers": [[header["name"], _base64(header["value"])] for header in cells["headers"][row] or ()],
             }
         )
+
+
+def _base64(data: bytes | str | None) -> str | None:
+    plain = data.encode() if isinstance(data, str) else data
+    return None if plain is None else base64.b64encode(plain).decode()
 
 
 def _typed(batch: Batch, name: str) -> list[Any]:

@@ -27,6 +27,7 @@ STRUCT = pa.struct(
         ("l", pa.list_(pa.int64())),
         ("m", MAP),
         ("s", pa.list_(pa.struct([("a", pa.int64())]))),
+        ("o", pa.struct([("l", pa.list_(pa.int64())), ("z", pa.string())])),
     ]
 )
 
@@ -153,7 +154,29 @@ def test_a_record_that_would_become_too_large_fails_and_others_go_on(monkeypatch
 
 def test_a_schema_without_the_field_fails_its_records() -> None:
     batch = of_value(pa.array([{"a": 1}], pa.struct([("a", pa.int64())])))
-    assert outcome(chain(field="l").apply(batch, batch)) == ([], ["The value has no field l to explode"])
+    assert outcome(chain(field="l").apply(batch, batch)) == ([], ["The value has no field l to explode; it has a"])
+
+
+def test_a_path_through_what_has_no_fields_fails_its_records() -> None:
+    config = {"field": "a.l", "field__syntax__version": "V2"}
+    told = {
+        "The value has no field a.l to explode; it has a, and something on the way to it has no fields",
+        "Only Map objects supported in absence of schema for [nested field access], found: java.lang.Long",
+    }
+    found = set()
+    for column in (pa.array([{"a": 1}], pa.struct([("a", pa.int64())])), loose({"a": 1})):
+        batch = of_value(column)
+        given, failed = outcome(chain(**config).apply(batch, batch))
+        assert given == []
+        found |= set(failed)
+    assert found == told
+
+
+def test_a_dot_is_part_of_a_name_unless_paths_are_asked_for() -> None:
+    batch = of_value(loose({"o.l": [1, 2], "o": {"l": [3]}}))
+    assert outcome(chain(field="o.l", keep__fields="false").apply(batch, batch)) == ([1, 2], [])
+    paths = {"field": "o.l", "keep__fields": "false", "field__syntax__version": "V2"}
+    assert outcome(chain(**paths).apply(batch, batch)) == ([3], [])
 
 
 @pytest.mark.parametrize(
@@ -189,7 +212,7 @@ records = st.none() | st.fixed_dictionaries(
 )
 @settings(max_examples=150, deadline=None)
 def test_columns_and_objects_explode_alike(values: list[Any], field: str, empty: str, kept: bool, start: int) -> None:
-    kind = pa.struct([each for each in STRUCT if each.name != "s"])
+    kind = pa.struct([each for each in STRUCT if each.name not in ("s", "o")])
     columns = pa.array([value and {**value, **entries(value)} for value in values], kind)
     found = []
     for column in (columns, loose(*values)):

@@ -88,6 +88,14 @@ def test_without_a_schema_the_value_is_one_column_of_json() -> None:
     assert found == [{"b": "x", "a": 1}, {"b": "y", "a": None}, {"b": None, "a": None}]
 
 
+def test_a_member_named_as_if_there_were_a_schema_is_told_how_to_be_had() -> None:
+    given = batch(pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":1}}'])))
+    for query in ("SELECT a FROM records", "SELECT a.b FROM records"):
+        _, [told] = answer(query, given)
+        assert told.startswith("There is no column a: a value without a schema is the one column value")
+        assert told.endswith("as value->>'$.a' does")
+
+
 def test_every_type_of_connect_comes_through_whole() -> None:
     moment = datetime.datetime(2024, 2, 29, 12, 30, 15, 123_000, tzinfo=datetime.UTC)
     fields: list[tuple[pa.Field, Any]] = [

@@ -19,9 +19,10 @@ from wherry.contract.errors import ConfigError
 from wherry.contract.limits import MIB
 from wherry.worker.transform.base import boolean, maps_of, rebuilt, structs_of
 from wherry.worker.transform.columns import Columns
-from wherry.worker.transform.failing import Failures, RowsFailedError
+from wherry.worker.transform.failing import ArgumentError, Failures, RowsFailedError
 from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.own import OWN_PACKAGE, one_of, whole_number
+from wherry.worker.transform.paths import VERSION_KEY, Path
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 ELEMENTS_DEFAULT: Final = 10_000
@@ -50,12 +51,13 @@ class _Taken:
 
 
 class Explode:
-    """See the module. Settings: field, keep.fields, index.field, on.empty, elements.max."""
+    """See the module. Settings: field, field.syntax.version, keep.fields, index.field, on.empty, elements.max."""
 
     class_name = f"{OWN_PACKAGE}Explode"
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._field = config.get("field", "").strip()
+        self._path = Path(self._field, config.get(VERSION_KEY, "V1"))
         self._keep_fields = boolean(config, "keep.fields", default=True) and bool(self._field)
         self._index_field = config.get("index.field", "").strip()
         self._on_empty = one_of(config, "on.empty", "drop", _EMPTY)
@@ -83,11 +85,7 @@ class Explode:
         if self._field:
             columns = structs_of(side, _PURPOSE)
             assert columns is not None
-            place = columns.place(self._field)
-            if place < 0:
-                error = DataError(f"The value has no field {self._field} to explode")
-                raise RowsFailedError(dict.fromkeys(np.flatnonzero(~nulls).tolist(), error))
-            field, lists = columns.fields[place], columns.arrays[place]
+            field, lists = self._found(columns, nulls)
         element, offsets, elements = _elements(field, lists, nulls)
         empty = np.asarray(lists.is_null()) | (np.diff(offsets) == 0)
         counts = np.where(empty, 0, np.diff(offsets))
@@ -98,13 +96,27 @@ class Explode:
         exploded = rows.take(taken.rows)
         return exploded.with_side(False, self._put(exploded.value, columns is not None, element, found, taken))
 
+    def _found(self, columns: Columns, nulls: npt.NDArray[np.bool_]) -> tuple[pa.Field, pa.Array]:
+        """Returns the field to explode.
+
+        Raises:
+            RowsFailedError: There is none, which is so for all records of the schema.
+        """
+        try:
+            return self._path.column(columns, replace_null=False)
+        except DataError as error:
+            names = ", ".join(field.name for field in columns.fields) or "no field at all"
+            text = f"The value has no field {self._field} to explode; it has {names}"
+            if not isinstance(error, ArgumentError):
+                text = f"{text}, and something on the way to it has no fields"
+            raise RowsFailedError(dict.fromkeys(np.flatnonzero(~nulls).tolist(), DataError(text))) from None
+
     def _put(self, side: Side, inside: bool, element: pa.Field, found: pa.Array, taken: _Taken) -> Typed:
         assert isinstance(side, Typed)
         if not (inside and self._keep_fields):
             nullable = element.nullable or side.field.nullable
             return Typed(element.with_name(side.field.name).with_nullable(nullable), found)
-        columns = Columns.of(side.column)
-        columns = columns.put(columns.place(self._field), element.with_name(self._field), found)
+        columns = _with_field(Columns.of(side.column), self._path.steps, element, found)
         if self._index_field:
             indices = pa.array(taken.elements, pa.int32(), mask=taken.missing)
             columns = columns.put(len(columns.fields), pa.field(self._index_field, pa.int32()), indices)
@@ -144,11 +156,17 @@ class Explode:
         if nulls.all():
             return rows
         objects = maps_of(side, _PURPOSE) if self._field else side.objects
-        lists = [self._list_of(value) for value in objects]
         failures = Failures()
-        for row, found in enumerate(lists):
+        lists: list[Any] = []
+        for row, value in enumerate(objects):
+            found = None
+            try:
+                found = self._list_of(value)
+            except DataError as error:
+                failures.add(row, error)
             if found is not None and type(found) is not list:
                 failures.add(row, _no_list(class_of(found)))
+            lists.append(found)
         failures.check()
         taken = self._taken(np.fromiter((len(found or ()) for found in lists), np.int64, len(lists)), nulls, None)
         changed: list[Any] = []
@@ -160,7 +178,7 @@ class Explode:
         return rows.take(taken.rows).with_side(False, Loose.of(changed))
 
     def _list_of(self, value: Any) -> Any:
-        found = value.get(self._field) if self._field and value is not None else value
+        found = self._path.value(value) if self._field and value is not None else value
         if type(found) is dict:
             return [{"key": key, "value": item} for key, item in found.items()]
         return found
@@ -168,10 +186,27 @@ class Explode:
     def _row(self, whole: Any, element: Any, index: int | None) -> Any:
         if whole is None or not self._keep_fields:
             return element
-        made = {**whole, self._field: element}
-        if self._index_field:
-            made[self._index_field] = index
-        return made
+        made = _with_member(whole, self._path.steps, element)
+        return {**made, self._index_field: index} if self._index_field else made
+
+
+def _with_field(columns: Columns, steps: tuple[str, ...], element: pa.Field, found: pa.Array) -> Columns:
+    """Returns columns with the element in the place of the list, however deep that is."""
+    place = columns.place(steps[0])
+    field, array = element.with_name(steps[0]), found
+    if len(steps) > 1:
+        # What is null on the way stays null: it has nothing in it, and so nothing was taken out of it.
+        inner = _with_field(Columns.of(columns.arrays[place]), steps[1:], element, found).struct()
+        field, array = columns.fields[place].with_type(inner.type), inner
+    return columns.put(place, field, array)
+
+
+def _with_member(whole: dict[str, Any], steps: tuple[str, ...], element: Any) -> dict[str, Any]:
+    """Returns an object with the element in the place of the list; what is absent on the way stays absent."""
+    if len(steps) == 1:
+        return {**whole, steps[0]: element}
+    inner = whole.get(steps[0])
+    return whole if inner is None else {**whole, steps[0]: _with_member(inner, steps[1:], element)}
 
 
 def _elements(

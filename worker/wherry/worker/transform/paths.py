@@ -28,6 +28,12 @@ class Path:
         self.text = text
         self.steps = (text,) if version.strip().upper() != "V2" else parse_path(text)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Path) and (self.text, self.steps) == (other.text, other.steps)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.steps))
+
     def value(self, found: dict[str, Any]) -> Any:
         """Returns what is there in an object without schema; None when nothing is.
 

@@ -10,6 +10,7 @@ cast would do. A row that can't be computed fails alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from wherry.worker.transform.base import required
 from wherry.worker.transform.columns import Positions
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.own import OWN_PACKAGE
-from wherry.worker.transform.rows import Loose, Rows, Typed
+from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 MEMORY_MAX: Final = "256MB"
 _FILL: Final = f"CREATE OR REPLACE TEMP TABLE {selects.TABLE} AS SELECT * FROM given"  # noqa: S608  # names of our own
@@ -35,6 +36,12 @@ _SAME: Final = frozenset(
 )  # fmt: skip
 # Types of DuckDB that Arrow gets as something else, or at a loss.
 _REFUSED_TYPES: Final = ("HUGEINT", "UHUGEINT", "UUID", "BIT", "INTERVAL", "ENUM", "UNION", "JSON", "BIGNUM", "VARINT")
+
+
+_UNKNOWN_COLUMN: Final = re.compile(
+    r'Referenced (?:column|table) "(.+?)" not found|Column "(.+?)" in \w+ list not found'
+)
+_UNKNOWN_MEMBER: Final = re.compile(r'Could not find key "(.+?)" in struct')
 
 
 class Sql:
@@ -87,8 +94,7 @@ class Sql:
             origins, table = self._run(rows.take(places))
         except (duckdb.Error, pa.ArrowException) as error:
             if len(places) == 1 or _concerns_all(error):
-                text = str(error).splitlines()[0] if str(error) else type(error).__name__
-                failures.update(dict.fromkeys(places.tolist(), DataError(text, reason="SQL")))
+                failures.update(dict.fromkeys(places.tolist(), DataError(_told(error, rows.value), reason="SQL")))
                 return
             middle = len(places) // 2
             self._select_from(rows, places[:middle], parts, failures)
@@ -185,6 +191,27 @@ def _with_nulls(origins: Positions, struct: pa.StructArray, nulls: Positions) ->
     order = np.argsort(together, kind="stable")
     column = pa.concat_arrays([struct, pa.nulls(len(nulls), struct.type)])
     return together[order], column.take(pa.array(order))
+
+
+def _told(error: Exception, side: Side) -> str:
+    """What went wrong, in a sentence; what a query names and a record lacks is told with what there is."""
+    text = str(error)
+    first = text.splitlines()[0] if text else type(error).__name__
+    unknown = _UNKNOWN_COLUMN.search(first)
+    if unknown is not None:
+        name = unknown[1] or unknown[2]
+        if isinstance(side, Loose):
+            return (
+                f"There is no column {name}: a value without a schema is the one column value, JSON text, and its "
+                f"members are taken out of it, as value->>'$.{name}' does"
+            )
+        names = ", ".join(field.name for field in side.field.type) if side.is_struct else "value"
+        return f"The value has no field {name}; it has {names or 'no field at all'}"
+    inner = _UNKNOWN_MEMBER.search(first)
+    if inner is not None:
+        there = text.partition("Candidate Entries: ")[2].replace('"', "").strip()
+        return f"A struct that the query looks into has no field {inner[1]}" + (f"; it has {there}" if there else "")
+    return first
 
 
 def _concerns_all(error: Exception) -> bool:
