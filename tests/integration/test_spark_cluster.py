@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -104,6 +105,11 @@ def test_leases_run_on_both_workers_and_reach_their_sidecars_there(site: Site) -
     site.until(lambda: len(site.cluster.executors()) == 2, 60, "both Workers have an executor")
     site.until(site.is_even, 60, "the load is even")
     assert sum(site.leases().values()) == 2 * PAIRS
+    told = site.worker.rest.get("/wherry/v1/leases")["leases"]
+    by_executor = Counter(lease["executor"] for lease in told)
+    assert sorted(by_executor.values()) == sorted(site.leases().values())
+    assert "" not in by_executor
+    assert {lease["host"] for lease in told} == {socket.gethostname()}
     assert site.all_move_within(MOVING_S_MAX) < MOVING_S_MAX
 
 

@@ -228,6 +228,10 @@ class LeaseInfo:
     splits: tuple[str, ...] = ()
     records: int = 0
     lag: int | None = None
+    host: str = ""
+    """The machine it runs on; empty until a worker has taken it up."""
+    executor: str = ""
+    """Spark's id of the executor it runs in; `driver` where workers run beside that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,16 @@ Only looks, in the machine's own thread, and hands out copies. Times are spans, 
 
 from __future__ import annotations
 
+from typing import Final
+
 from wherry.coordinator import api
 from wherry.coordinator.book import Book
-from wherry.coordinator.figures import Totals
+from wherry.coordinator.figures import LeaseFigures, Totals
+from wherry.coordinator.lease import Lease
 from wherry.coordinator.task import Task, TaskState
+
+LOCAL_EXECUTOR: Final = "driver"
+"""How Spark itself calls what runs beside the driver."""
 
 
 def detail(book: Book, totals: dict[int, Totals], lags: dict[int, int | None], now_ms: int) -> api.ConnectorDetail:
@@ -35,6 +41,24 @@ def detail(book: Book, totals: dict[int, Totals], lags: dict[int, int | None], n
         next_plan_in_ms=_span(book.replan_at_ms, now_ms),
         splits=api.SplitCounts(len(handout.splits.pending), len(handout.splits.active), len(handout.splits.failures)),
         tasks=tasks,
+    )
+
+
+def lease_info(lease: Lease, figures: LeaseFigures | None) -> api.LeaseInfo:
+    """A lease, with what it has counted if it has reported yet."""
+    host = lease.worker.rpartition(":")[0]
+    return api.LeaseInfo(
+        lease.connector,
+        lease.task,
+        lease.generation,
+        figures.phase if figures else lease.phase.value,
+        lease.worker,
+        figures.started_ms if figures else 0,
+        () if lease.split is None else (lease.split,),
+        max(figures.records_read, figures.records_written) if figures else 0,
+        figures.lag if figures else None,
+        host,
+        (lease.executor or LOCAL_EXECUTOR) if host else "",
     )
 
 

@@ -286,7 +286,7 @@ class Handout:
                 return
             opened = replace(opened, split=split.id)
             work = ev.TaskWork(split, split=True)
-        self.leases[lease.id] = replace(opened, worker=event.worker)
+        self.leases[lease.id] = replace(opened, worker=event.worker, executor=event.executor)
         # A runner of splits comes to its end by itself, and what it reads now would be read again.
         self._around.spread.opened(lease.id, event.executor, movable=task.work is not None)
         self._out += effects

@@ -26,7 +26,7 @@ from wherry.coordinator.config.direct import is_direct
 from wherry.coordinator.config.tasksmax import tasks_max
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.control import ControlServer
-from wherry.coordinator.details import detail
+from wherry.coordinator.details import detail, lease_info
 from wherry.coordinator.exactly_once import Fencer
 from wherry.coordinator.figures import Figures
 from wherry.coordinator.grants import Grants
@@ -442,21 +442,8 @@ class StandardHerder:
 
     def leases(self) -> list[api.LeaseInfo]:
         """Leases running now."""
-        return [
-            api.LeaseInfo(
-                lease.connector,
-                lease.task,
-                lease.generation,
-                figures.phase if figures else lease.phase.value,
-                lease.worker,
-                figures.started_ms if figures else 0,
-                () if lease.split is None else (lease.split,),
-                max(figures.records_read, figures.records_written) if figures else 0,
-                figures.lag if figures else None,
-            )
-            for lease in self._runner.ask(lambda machine: list(machine.leases()), ASK_TIMEOUT_S)
-            for figures in [self.figures.get(lease.id)]
-        ]
+        found = self._runner.ask(lambda machine: list(machine.leases()), ASK_TIMEOUT_S)
+        return [lease_info(lease, self.figures.get(lease.id)) for lease in found]
 
     def restarts(self) -> list[api.RestartInfo]:
         """What has failed lately, and whether it is started again."""

@@ -87,6 +87,9 @@ class Lease:
     split: str | None = None
     """Id of the split being read."""
     worker: str = ""
+    """host:pid of the process that has taken it up."""
+    executor: str = ""
+    """Spark's id of the executor that process belongs to; empty where it has none."""
     trouble: str = ""
 
     @property

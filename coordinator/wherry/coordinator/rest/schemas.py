@@ -165,6 +165,8 @@ SCHEMAS: dict[str, Any] = {
                 splits=_ref("Names"),
                 records=_INT,
                 lag=_NULLABLE_INT,
+                host=_TEXT,
+                executor=_TEXT,
             )
         )
     ),
