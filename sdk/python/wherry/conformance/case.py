@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from wherry.conformance import steps_plugin, steps_sink, steps_source, steps_transform
+from wherry.conformance import steps_plugin, steps_shared, steps_sink, steps_source, steps_transform
 from wherry.conformance.failure import UsageError
 from wherry.conformance.running import Running
 from wherry.contract.description import Role
@@ -34,6 +34,7 @@ NEEDS: Final = frozenset(
         "replayable",
         "alter_offsets",
         "transactional",
+        "shared_planning",
     )
 )
 _ROLES: Final = {"plugin": None, "source": Role.SOURCE, "sink": Role.SINK, "transform": Role.TRANSFORM}
@@ -106,7 +107,7 @@ def _verbs(modules: Sequence[ModuleType]) -> dict[str, Callable[..., None]]:
     }
 
 
-VERBS: Final = _verbs((steps_plugin, steps_source, steps_sink, steps_transform))
+VERBS: Final = _verbs((steps_plugin, steps_shared, steps_source, steps_sink, steps_transform))
 
 
 def _file(path: Path) -> list[Case]:

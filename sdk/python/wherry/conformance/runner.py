@@ -227,7 +227,10 @@ def _lacking(case: Case, running: Running) -> str:
     description = running.description
     if case.role is not None and description.role != int(case.role):
         return f"It is for a {case.role.name.lower()}."
-    return next((reason for need in sorted(case.needs) if (reason := _LACKS[need](running.subject, description))), "")
+    if "shared_planning" in case.needs and not (running.manifest is not None and running.manifest.shares_planning):
+        return "The manifest doesn't say planning: shared."
+    needs = sorted(case.needs - {"shared_planning"})
+    return next((reason for need in needs if (reason := _LACKS[need](running.subject, description))), "")
 
 
 def _unless(present: bool, reason: str) -> str:

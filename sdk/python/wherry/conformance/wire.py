@@ -6,7 +6,7 @@ hide one in a sidecar.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
@@ -51,13 +51,20 @@ class Wire:
         answer = check(health_pb2.HealthCheckRequest(), timeout=deadline_s, wait_for_ready=True)
         return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
-    def call(self, name: str, request: Mapping[str, Any] | Message, deadline_s: float = CALL_DEADLINE_S) -> Any:
+    def call(
+        self,
+        name: str,
+        request: Mapping[str, Any] | Message,
+        deadline_s: float = CALL_DEADLINE_S,
+        metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> Any:
         """Makes a unary call.
 
         Args:
             name: Service and method, such as "PluginService.Hello".
             request: The request, as a message or as a mapping with the proto's field names.
             deadline_s: Time that the call may take.
+            metadata: What goes along.
 
         Returns:
             The answer's message.
@@ -71,7 +78,7 @@ class Wire:
         answer_class = message_factory.GetMessageClass(method.output_type)
         message = request if isinstance(request, Message) else parse(request_class(), request)
         stub = self._channel.unary_unary(_path(method), request_class.SerializeToString, answer_class.FromString)
-        return stub(message, timeout=deadline_s, wait_for_ready=True)
+        return stub(message, timeout=deadline_s, wait_for_ready=True, metadata=tuple(metadata))
 
     def stream(self, name: str, requests: Iterator[Message]) -> Any:
         """Opens a bidirectional stream and returns the call, which iterates over answers."""
