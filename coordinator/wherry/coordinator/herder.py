@@ -303,17 +303,19 @@ class StandardHerder:
         shown = self._stores.statuses.get(name)
         if shown is None:
             raise api.NotFoundError(f"No status found for connector {name}")
-        version = self._version(name)
+        # Looked up once: this is asked for every connector there is.
+        stored = self._stores.configs.snapshot().connectors.get(name)
+        version = self._version(stored)
         tasks = (task_status_of(status, version) for status in self._stores.statuses.tasks(name))
         connector = api.ConnectorStatus(shown.state, shown.worker_id, shown.trace, version)
-        return api.ConnectorStateInfo(name, connector, tuple(tasks), self._type(name))
+        return api.ConnectorStateInfo(name, connector, tuple(tasks), self._type(stored))
 
     def task_status(self, name: str, task: int) -> api.TaskStatus:
         """State of a task."""
         shown = self._stores.statuses.get(name, task)
         if shown is None:
             raise api.NotFoundError(f"No status found for task {name}-{task}")
-        return task_status_of(shown, self._version(name))
+        return task_status_of(shown, self._version(self._stores.configs.snapshot().connectors.get(name)))
 
     def topics(self, name: str) -> list[str]:
         """Topics the connector has used."""
@@ -526,12 +528,10 @@ class StandardHerder:
         kind = self._catalog.connector_type(stored.config)
         return api.ConnectorInfo(stored.name, dict(stored.config), tuple(range(len(stored.tasks))), kind)
 
-    def _type(self, name: str) -> api.ConnectorType:
-        stored = self._stores.configs.snapshot().connectors.get(name)
+    def _type(self, stored: StoredConnector | None) -> api.ConnectorType:
         return api.ConnectorType.UNKNOWN if stored is None else self._catalog.connector_type(stored.config)
 
-    def _version(self, name: str) -> str | None:
-        stored = self._stores.configs.snapshot().connectors.get(name)
+    def _version(self, stored: StoredConnector | None) -> str | None:
         plugin = None if stored is None else self._registry.find(stored.config.get("connector.class", ""))
         return None if plugin is None else plugin.manifest.version
 

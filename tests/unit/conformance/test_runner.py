@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from wherry.conformance.case import Case, load_cases
 from wherry.conformance.failure import Failure, Inapplicable, UsageError
 from wherry.conformance.launcher import Command
-from wherry.conformance.runner import Outcome, Runner, Selection, Target, known_failing
+from wherry.conformance.runner import Outcome, Runner, Selection, Target, _lacking, known_failing
 from wherry.conformance.subject import ClassSubject, Subject
 from wherry.contract.description import Role
 
@@ -99,3 +100,11 @@ def test_comments_and_empty_lines_of_a_list_are_passed_over(tmp_path: Path) -> N
     assert known_failing(tmp_path / "known") == {"l2-x", "A:l3-y"}
     with pytest.raises(UsageError, match="can't be read"):
         known_failing(tmp_path / "none")
+
+
+@pytest.mark.parametrize(("shares", "applies"), [(None, False), (False, False), (True, True)])
+def test_shared_planning_is_asked_only_of_plugins_whose_manifest_says_so(shares: bool | None, applies: bool) -> None:
+    manifest = None if shares is None else SimpleNamespace(shares_planning=shares)
+    running: Any = SimpleNamespace(description=None, subject=None, manifest=manifest)
+    wanted = Case("c", "It holds.", None, True, frozenset({"shared_planning"}), True, False, ())
+    assert (_lacking(wanted, running) == "") is applies
