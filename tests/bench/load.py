@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -67,13 +68,20 @@ def envelope(index: int) -> bytes:
 
 
 def irregular(index: int) -> bytes:
-    """The same record, but for a member that is there in every third only and one that nests: no columns fit them."""
+    """The same record, but for a member that is there in every third only and one that nests."""
     more = f',"gift":"G{index % 9973}"' if index % 3 == 0 else ""
     return record(index)[:-1] + f',"parcel":{{"weight":{index % 900},"unit":"g"}}{more}}}'.encode()
 
 
+def shuffled(index: int) -> bytes:
+    """The same as `irregular`, its members in an order of its own: no columns fit them."""
+    members = list(json.loads(irregular(index)).items())
+    random.Random(index).shuffle(members)
+    return json.dumps(dict(members), separators=(",", ":")).encode()
+
+
 Making = Callable[[int], bytes]
-KINDS: Mapping[str, Making] = {"json": record, "envelope": envelope, "irregular": irregular}
+KINDS: Mapping[str, Making] = {"json": record, "envelope": envelope, "irregular": irregular, "shuffled": shuffled}
 
 
 def schema_text() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.bench.flows.contents import compare
-from tests.bench.load import RECORD_FIELDS, RECORD_SCHEMA, envelope, irregular, record
+from tests.bench.load import RECORD_FIELDS, RECORD_SCHEMA, envelope, irregular, record, shuffled
 from tests.bench.processes import BenchError
 from tests.bench.tail import Tail
 
@@ -35,6 +35,11 @@ def test_an_envelope_holds_the_record_and_its_schema() -> None:
 
 def test_irregular_records_differ_in_their_members() -> None:
     assert len({tuple(json.loads(irregular(index))) for index in range(6)}) == 2
+
+
+def test_shuffled_records_differ_in_the_order_of_their_members_alone() -> None:
+    assert len({tuple(json.loads(shuffled(index))) for index in range(60)}) > 50
+    assert [json.loads(shuffled(index)) for index in range(60)] == [json.loads(irregular(index)) for index in range(60)]
 
 
 def test_other_lines_of_the_other_system_are_refused() -> None:

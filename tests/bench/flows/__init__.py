@@ -32,6 +32,7 @@ _DATA_PLANE = (
     avro_discard.FLOW,
     exactly_once.FLOW,
     scaling.FLOW,
+    scaling.ROWS_FLOW,
     big_records.FLOW,
 )
 FLOWS: dict[str, Flow] = {

@@ -80,8 +80,8 @@ FLOW = dataclasses.replace(
     name="avro-discard",
     summary="the same records in Avro, schema in a registry; Kafka Connect with Apicurio's converter",
     figures=FIGURES,
-    records=2_000_000,
-    warm_up_records=2_000_000,
+    records=6_000_000,
+    warm_up_records=6_000_000,
     run_once=run_once,
     plugins=(AVRO_CONVERTER,),
 )

@@ -92,6 +92,6 @@ FLOW = dataclasses.replace(
     summary="records of 64 MiB as bytes, one task, into a sink that does nothing: memory",
     figures=FIGURES,
     records=30,
-    warm_up_records=5,
+    warm_up_records=30,
     run_once=run_once,
 )
