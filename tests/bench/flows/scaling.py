@@ -1,11 +1,11 @@
 """One task, then two, of the same work on the same records: how much of the second core becomes records.
 
-Two cores can't have more than twice the work of one, and a task keeps more than one busy: reading, sidecar and broker run
-beside its own thread. So the most that is possible here is told as well: the machine's cores by those that one task
+Two cores can't have more than twice the work of one, and a task keeps more than one busy: reading, sidecar and broker
+run beside its own thread. So the most that is possible here is told as well: the machine's cores by those that one task
 keeps busy, the broker included.
 
-`scaling` takes records of which some lack a member and one nests, through four transforms. `scaling-rows` takes the same
-with their members in ever another order, which no engine can take as columns: there a task is bound by its own thread.
+`scaling` takes records of which some lack a member and one nests, through four transforms. `scaling-rows` takes the
+same with their members in ever another order, which no columns fit: there a task is bound by its own thread.
 """
 
 from __future__ import annotations
