@@ -15,7 +15,7 @@ from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order
 from wherry.contract.schema import DEFAULT
 from wherry.worker.transform.base import OnSide, all_filled, check_fields, default_scalar, names_of, rebuilt
-from wherry.worker.transform.casting import CastError, cast_array, cast_value, check_loose
+from wherry.worker.transform.casting import CastError, cast_array, loose_cast
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures, RowsFailedError
 from wherry.worker.transform.lift import values_of
@@ -31,9 +31,6 @@ TARGETS: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "string": pa.string(),
 }
-
-
-_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 class Cast(OnSide):
@@ -57,6 +54,7 @@ class Cast(OnSide):
                 self._whole = kind
         # In the order in which Kafka Connect walks over them: the first error counts.
         self._fields = {name: self._fields[name] for name in in_map_order(self._fields)}
+        self._casts = [(name, loose_cast(kind)) for name, kind in self._fields.items()]
         if not self._fields and self._whole is None:
             raise ConfigError("Must specify at least one field to cast.", key="spec")
 
@@ -84,9 +82,9 @@ class Cast(OnSide):
                 changed.append(value)
                 continue
             value = value.copy()
-            for name, target in self._fields.items():
+            for name, cast in self._casts:
                 try:
-                    value[name] = _loose(value.get(name), target)
+                    value[name] = cast(value.get(name))
                 except DataError as error:
                     failures.add(row, error)
             changed.append(value)
@@ -161,20 +159,13 @@ def _default(value: pa.Scalar, target: pa.DataType) -> bytes:
     return json_text(base64.b64encode(result).decode() if isinstance(result, bytes) else result).encode()
 
 
-def _loose(value: Any, target: pa.DataType) -> Any:
-    if value is None:
-        return None
-    if type(value) not in _SCALARS:
-        check_loose(value)
-    return cast_value(value, target)
-
-
 def _cast_texts(array: pa.Array, target: pa.DataType, failures: Failures) -> pa.Array:
     """Casts values without schema that are of no single kind."""
     changed: list[Any] = []
+    cast = loose_cast(target)
     for row, value in enumerate(values_of(array)):
         try:
-            changed.append(_loose(value, target))
+            changed.append(cast(value))
         except DataError as error:
             failures.add(row, error)
             changed.append(None)
@@ -184,9 +175,10 @@ def _cast_texts(array: pa.Array, target: pa.DataType, failures: Failures) -> pa.
 def _each(values: list[Any], target: pa.DataType) -> list[Any]:
     failures = Failures()
     changed: list[Any] = []
+    cast = loose_cast(target)
     for row, value in enumerate(values):
         try:
-            changed.append(_loose(value, target))
+            changed.append(cast(value))
         except CastError as error:
             failures.add(row, error)
     failures.check()

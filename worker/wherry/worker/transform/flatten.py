@@ -105,19 +105,30 @@ class Flatten(OnSide):
         return members
 
     def _flat(self, found: dict[str, Any]) -> dict[str, Any]:
-        pairs = list(self._pairs(found, "", found))
-        flat = dict(pairs)
-        if len(flat) < len(pairs):
+        flat: dict[str, Any] = {}
+        if self._fill(flat, found, "") > len(flat):
             # Of two that get the same name the later one stays, in the order of Java's maps.
             flat |= dict(self._pairs(found, "", in_map_order(found)))
         return flat
+
+    def _fill(self, flat: dict[str, Any], found: dict[str, Any], prefix: str) -> int:
+        """Puts members where they belong; returns how many there were, also of those that got the same name."""
+        count = 0
+        for key, value in found.items():
+            name = f"{prefix}{self._delimiter}{key}" if prefix else key
+            if type(value) is dict:
+                count += self._fill(flat, value, name)
+            else:
+                flat[name] = value
+                count += 1
+        return count
 
     def _pairs(self, found: dict[str, Any], prefix: str, order: Iterable[str]) -> Iterator[tuple[str, Any]]:
         for key in order:
             value = found[key]
             name = f"{prefix}{self._delimiter}{key}" if prefix else key
             if type(value) is dict:
-                yield from self._pairs(value, name, in_map_order(value) if order is not found else value)
+                yield from self._pairs(value, name, in_map_order(value))
             else:
                 yield name, value
 

@@ -20,6 +20,8 @@ _TEXT_SLACK: Final = 64
 # What a byte may become at most where JSON is written anew: one of the four of a character beyond the basic plane.
 _RAW_GROWTH: Final = 3
 _ROOM_MAX: Final = 2**31 - 1
+# Each column of texts is given room for all that the rows hold, most of which is never touched.
+_ROOM_ALL_MAX: Final = 2**31
 
 
 class _Member(ctypes.Structure):
@@ -54,11 +56,14 @@ def read(texts: pa.Array, fields: Sequence[pa.Field]) -> tuple[Columns, Position
     """
     library = native.library()
     _, offsets, data = texts.buffers()
-    if library is None or data is None or texts.nbytes * _RAW_GROWTH + _TEXT_SLACK > _ROOM_MAX:
+    if library is None or data is None:
+        return None
+    rooms = [_room(field, texts.nbytes) for field in fields]
+    if max(rooms, default=0) > _ROOM_MAX or sum(rooms) > _ROOM_ALL_MAX:
         return None
     rows, validity = len(texts), texts.buffers()[0] if texts.null_count else None
     members = (_Member * len(fields))()
-    held = [_prepare(member, field, rows, texts.nbytes) for member, field in zip(members, fields, strict=True)]
+    held = [_prepare(member, field, rows, room) for member, field, room in zip(members, fields, rooms, strict=True)]
     taken = np.zeros(rows, np.uint8)
     count = library.wherry_json_lift(
         ctypes.c_void_p(offsets.address + 4 * texts.offset),
@@ -80,7 +85,13 @@ def read(texts: pa.Array, fields: Sequence[pa.Field]) -> tuple[Columns, Position
     return Columns(tuple(fields), tuple(arrays), None, rows, tuple(there)), np.flatnonzero(taken)
 
 
-def _prepare(member: Any, field: pa.Field, rows: int, text_bytes: int) -> _Held:
+def _room(field: pa.Field, text_bytes: int) -> int:
+    """Returns the bytes that a member's texts may take; 0 for one that is none."""
+    growth = {_TEXT: 1, _RAW: _RAW_GROWTH}.get(_KINDS[field.type])
+    return 0 if growth is None else growth * text_bytes + _TEXT_SLACK
+
+
+def _prepare(member: Any, field: pa.Field, rows: int, room: int) -> _Held:
     """Fills in what the library is told of a member; returns the buffers, which must outlive the call."""
     bits = (rows + 7) // 8
     there, validity = _clear(bits), _clear(bits)
@@ -89,7 +100,6 @@ def _prepare(member: Any, field: pa.Field, rows: int, text_bytes: int) -> _Held:
         values = _clear(bits)
     elif kind in {_TEXT, _RAW}:
         values = pa.allocate_buffer(4 * (rows + 1))
-        room = text_bytes * (_RAW_GROWTH if kind == _RAW else 1) + _TEXT_SLACK
         text = pa.allocate_buffer(room)
     else:
         values = pa.allocate_buffer(8 * rows)
