@@ -54,42 +54,56 @@ def overlaps(sinks: Iterable[Sink], about: str | None = None) -> list[Overlap]:
     else:
         one = next((sink for sink in known if sink.name == about), None)
         pairs = ((one, other) for other in known if other is not one) if one is not None else ()
-    places: dict[str, frozenset[tuple[str, str]]] = {}
+    # What is known of the one is worked out once, not for every other.
+    seen: dict[str, tuple[str, frozenset[tuple[str, str]]]] = {}
     found = (
         overlap
         for one, other in pairs
-        if (overlap := _overlap(one, other, places.get(one.name) or places.setdefault(one.name, _place(one))))
+        if (overlap := _overlap(one, other, *(seen.get(one.name) or seen.setdefault(one.name, _own(one)))))
     )
     return list(islice(found, PAIRS_MAX))
 
 
+def _own(sink: Sink) -> tuple[str, frozenset[tuple[str, str]]]:
+    return group_of(sink.name, sink.config), _place(sink)
+
+
 def sinks_of(connectors: Iterable[StoredConnector], registry: PluginRegistry) -> Iterator[Sink]:
     """The sinks among connectors that are not stopped."""
-    keys_of: dict[str, frozenset[str]] = {}
+    known: dict[str, tuple[str, frozenset[str]] | None] = {}
     for stored in connectors:
-        plugin = registry.find(stored.config.get("connector.class", ""))
-        if plugin is None or plugin.role is not Role.SINK or stored.target_state is TargetState.STOPPED:
+        if stored.target_state is TargetState.STOPPED:
             continue
-        keys = keys_of.get(plugin.class_name)
-        if keys is None:
-            try:
-                keys = frozenset(key.name for key in registry.description(plugin).config.keys)
-            except WherryError:
-                continue  # it cannot be asked; its connector says so itself
-            keys_of[plugin.class_name] = keys
-        yield Sink(stored.name, plugin.manifest.name, stored.config, keys)
+        class_name = stored.config.get("connector.class", "")
+        if class_name not in known:
+            known[class_name] = _sink_class(class_name, registry)
+        if (found := known[class_name]) is not None:
+            yield Sink(stored.name, found[0], stored.config, found[1])
 
 
-def _overlap(one: Sink, other: Sink, place: frozenset[tuple[str, str]]) -> Overlap | None:
-    """How two sinks get in one another's way, if they do; `place` is where the one writes."""
+def _sink_class(class_name: str, registry: PluginRegistry) -> tuple[str, frozenset[str]] | None:
+    """The plugin of a sink's class and the class's own keys; None if it is no sink, or unknown."""
+    plugin = registry.find(class_name)
+    if plugin is None or plugin.role is not Role.SINK:
+        return None
+    try:
+        return plugin.manifest.name, frozenset(key.name for key in registry.description(plugin).config.keys)
+    except WherryError:
+        return None  # it cannot be asked; its connector says so itself
+
+
+def _overlap(one: Sink, other: Sink, group: str, place: frozenset[tuple[str, str]]) -> Overlap | None:
+    """How two sinks get in one another's way, if they do; `group` and `place` are the one's."""
     names = (one.name, other.name)
-    group = group_of(one.name, one.config)
     if group == group_of(other.name, other.config):
         text = f"{one.name} and {other.name} both commit to the consumer group {group}: each overwrites the other's"
         return Overlap(names, f"{text} offsets. Give each a group of its own.")
     # The cheapest question first: it is asked of every other sink whenever one is written.
-    if one.plugin != other.plugin or any(other.config.get(key, "").strip() != value for key, value in place):
+    if one.plugin != other.plugin:
         return None
+    for key, value in place:
+        if other.config.get(key, "").strip() != value:
+            return None
     topics = _common(one.config, other.config) if place and place == _place(other) else []
     return Overlap(names, _told(one.name, other.name, topics, place)) if topics else None
 
