@@ -304,11 +304,11 @@ class SparkEngine:
             "spark.ui.retainedStages": "50",
             "spark.ui.retainedTasks": "500",
             "spark.executor.processTreeMetrics.enabled": "false",
-            # As many as there are slots would be made otherwise, and most of them only be there.
-            "spark.rpc.netty.dispatcher.numThreads": str(RPC_THREADS),
         }
         if self.settings.local:
             conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # As many as there are slots would be made otherwise, and most of them only be there.
+            conf["spark.rpc.netty.dispatcher.numThreads"] = str(RPC_THREADS)
         else:
             conf |= _EXECUTOR_CONF | ({"spark.driver.host": self.settings.host} if self.settings.host else {})
         if importlib.util.find_spec("wherry.worker") and importlib.util.find_spec(DAEMON_MODULE):

@@ -19,6 +19,10 @@ def test_a_local_master_is_not_seen_from_outside(tmp_path: Path) -> None:
     told = conf(tmp_path, "local[4,2]")
     assert told["spark.driver.host"] == told["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.executor.memory" not in told
+    # A cluster's driver hears of as many executors as there are: Spark's own number fits that.
+    key = "spark.rpc.netty.dispatcher.numThreads"
+    assert key in told
+    assert key not in conf(tmp_path, "spark://a:7077")
 
 
 def test_a_cluster_is_told_where_the_driver_is_and_that_executors_only_start_python(tmp_path: Path) -> None:
