@@ -14,6 +14,8 @@ typedef struct rd_kafka_s rd_kafka_t;
 typedef struct rd_kafka_topic_s rd_kafka_topic_t;
 typedef struct rd_kafka_queue_s rd_kafka_queue_t;
 typedef struct rd_kafka_headers_s rd_kafka_headers_t;
+typedef struct rd_kafka_conf_s rd_kafka_conf_t;
+typedef struct rd_kafka_topic_conf_s rd_kafka_topic_conf_t;
 
 typedef struct rd_kafka_message_s {
     int err;
@@ -28,6 +30,9 @@ typedef struct rd_kafka_message_s {
 } rd_kafka_message_t;
 
 typedef void (*rd_kafka_event_cb_t)(rd_kafka_t *rk, void *opaque);
+typedef int (*rd_kafka_on_new_t)(rd_kafka_t *, const rd_kafka_conf_t *, void *, char *, size_t);
+typedef int (*rd_kafka_on_destroy_t)(rd_kafka_t *, void *);
+typedef int (*rd_kafka_on_acknowledgement_t)(rd_kafka_t *, rd_kafka_message_t *, void *);
 
 /* Each line: result, name, arguments. */
 #define LIBRDKAFKA_FUNCTIONS(F)                                                                                      \
@@ -45,10 +50,24 @@ typedef void (*rd_kafka_event_cb_t)(rd_kafka_t *rk, void *opaque);
     F(int, rd_kafka_header_get_all,                                                                                  \
       (const rd_kafka_headers_t *, size_t, const char **, const void **, size_t *))
 
+#define LIBRDKAFKA_PRODUCING_FUNCTIONS(F)                                                                            \
+    F(rd_kafka_topic_t *, rd_kafka_topic_new, (rd_kafka_t *, const char *, rd_kafka_topic_conf_t *))                 \
+    F(void, rd_kafka_topic_destroy, (rd_kafka_topic_t *))                                                            \
+    F(const char *, rd_kafka_topic_name, (const rd_kafka_topic_t *))                                                 \
+    F(int, rd_kafka_last_error, (void))                                                                              \
+    F(int, rd_kafka_producev, (rd_kafka_t *, ...))                                                                   \
+    F(int, rd_kafka_conf_interceptor_add_on_new, (rd_kafka_conf_t *, const char *, rd_kafka_on_new_t, void *))       \
+    F(int, rd_kafka_interceptor_add_on_destroy, (rd_kafka_t *, const char *, rd_kafka_on_destroy_t, void *))         \
+    F(int, rd_kafka_interceptor_add_on_acknowledgement,                                                              \
+      (rd_kafka_t *, const char *, rd_kafka_on_acknowledgement_t, void *))
+
 #define DECLARE(result, name, arguments) result(*name) arguments;
 typedef struct {
     LIBRDKAFKA_FUNCTIONS(DECLARE)
 } librdkafka_t;
+typedef struct {
+    LIBRDKAFKA_PRODUCING_FUNCTIONS(DECLARE)
+} librdkafka_producing_t;
 #undef DECLARE
 
 #endif

@@ -196,8 +196,8 @@ def open_queues(consumer: Any, client_id: str, partitions: Sequence[TopicPartiti
     library = native.library()
     if library is None or not partitions:
         return None
-    path = _librdkafka()
-    handle = _handle_of(consumer)
+    path = librdkafka()
+    handle = handle_of(consumer)
     if path is None or not handle:
         return None
     topics = (ctypes.c_char_p * len(partitions))(*(partition.topic.encode() for partition in partitions))
@@ -217,11 +217,11 @@ def open_queues(consumer: Any, client_id: str, partitions: Sequence[TopicPartiti
     return NativeQueues(library, reader, partitions, consumer)
 
 
-def _handle_of(consumer: Any) -> int:
-    """Returns the consumer's handle of librdkafka, or 0 where it doesn't look like one; the library looks closer."""
-    if type(consumer).__basicsize__ < _HANDLE_AT + _POINTER_BYTES:
+def handle_of(client: Any) -> int:
+    """Returns a client's handle of librdkafka, or 0 where it doesn't look like one; the library looks closer."""
+    if type(client).__basicsize__ < _HANDLE_AT + _POINTER_BYTES:
         return 0
-    handle = ctypes.c_void_p.from_address(id(consumer) + _HANDLE_AT).value or 0
+    handle = ctypes.c_void_p.from_address(id(client) + _HANDLE_AT).value or 0
     return handle if handle % _POINTER_BYTES == 0 and _is_mapped(handle) else 0
 
 
@@ -239,7 +239,7 @@ def _is_mapped(address: int) -> bool:
     return False
 
 
-def _librdkafka() -> str | None:
+def librdkafka() -> str | None:
     """Returns the path of the librdkafka that is loaded."""
     for line in _mappings():
         _, slash, path = line.partition("/")

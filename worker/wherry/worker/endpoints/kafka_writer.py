@@ -1,8 +1,9 @@
 """Writes batches to Kafka and says when they are durable.
 
 Invariant 1: `flush` answers only after every record handed to the client was acknowledged by the brokers. Records go
-out one by one in a tight loop, because that is what the client takes fastest; its queue is bounded, and a full queue
-makes the loop wait.
+out one by one in a tight loop, because that is what the client takes fastest: in the compiled helper where rows have
+neither headers nor a topic, partition or time of their own, otherwise in Python. The client's queue is bounded, and a
+full queue makes the loop wait.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from wherry.contract.batch import Batch, Constants, RowError, of_value
 from wherry.contract.errors import ConfigError, ErrorClass, SchemaError, TransientError, WherryError
 from wherry.contract.kafka_clients import ClientConfig
 from wherry.contract.position import Position
-from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
+from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining, kafka_produce
 from wherry.worker.endpoints.columns import headers_array
 from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
+from wherry.worker.endpoints.kafka_produce import NativeProducer
 from wherry.worker.endpoints.topics import TopicCreator
 
 # A full queue is waited for in pieces; a broker that takes nothing for so long ends the wait.
@@ -60,6 +62,7 @@ class KafkaWriter:
             self._producer = confluent_kafka.Producer(
                 {
                     **client.values,
+                    **kafka_produce.plugin(client.values),
                     "error_cb": self._on_error,
                     "on_delivery": self._on_delivery,
                     "logger": client_logger(str(client.values["client.id"])),
@@ -67,6 +70,7 @@ class KafkaWriter:
             )
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka producer") from error
+        self._native = kafka_produce.open_producer(self._producer)
 
     def ready(self, timeout_s: float) -> bool:
         """Always: a full queue is waited for record by record."""
@@ -80,18 +84,13 @@ class KafkaWriter:
         for topic in batch.topics():
             if topic not in self._known_topics:
                 self._meet(topic)
-        values = batch.value.to_pylist()
-        keys = None if batch.key is None else batch.key.to_pylist()
-        if self._plain(batch):
-            topic, stamp = batch.constants.topic or self._default_topic, batch.constants.timestamp_ms or 0
-            self._produce_plain(topic, values, keys, stamp, raw)
-        else:
-            self._produce_rows(batch, values, keys, raw)
+        self._produce(batch, raw)
         self._rows += rows
         self._producer.poll(0)
         if rows <= PROMPT_ROWS_MAX and len(self._producer) <= PROMPT_ROWS_MAX:
             # Little is under way, so lingering for more would only add latency.
             self._producer.flush(0)
+        self._look_at_failures()
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
 
@@ -99,8 +98,10 @@ class KafkaWriter:
         """See `Writer.flush`."""
         begun = time.monotonic()
         while (left := remaining()) > 0 and self._producer.flush(min(left, WAIT_SLICE_S)):
+            self._look_at_failures()
             if self._fatal is not None:
                 break
+        self._look_at_failures()
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
         outstanding = len(self._producer)
@@ -117,6 +118,7 @@ class KafkaWriter:
 
     def failed_rows(self) -> list[FailedRow]:
         """See `Writer.failed_rows`."""
+        self._look_at_failures()
         failed, self._failed = self._failed, []
         return failed
 
@@ -161,11 +163,13 @@ class KafkaWriter:
     @property
     def fatal_error(self) -> Any:
         """The client's error after which it takes nothing more; None while all is well."""
+        self._look_at_failures()
         return self._fatal
 
     @property
     def undelivered(self) -> RowError | None:
         """What was wrong with the record that the broker refused last; None if it has taken all."""
+        self._look_at_failures()
         return self._undelivered
 
     def _plain(self, batch: Batch) -> bool:
@@ -173,6 +177,31 @@ class KafkaWriter:
         return all(batch.column(name) is None for name in ("headers", "partition")) and (
             batch.stored("topic") is None and batch.stored("timestamp") is None
         )
+
+    def _produce(self, batch: Batch, raw: Batch) -> None:
+        plain = self._plain(batch)
+        topic, stamp = batch.constants.topic or self._default_topic, batch.constants.timestamp_ms or 0
+        if plain and self._native is not None:
+            rows = kafka_produce.Rows(topic, batch.value, batch.key, stamp)
+            if kafka_produce.takes(rows):
+                self._produce_columns(self._native, rows, raw)
+                return
+        values = batch.value.to_pylist()
+        keys = None if batch.key is None else batch.key.to_pylist()
+        if plain:
+            self._produce_plain(topic, values, keys, stamp, raw)
+        else:
+            self._produce_rows(batch, values, keys, raw)
+
+    def _produce_columns(self, native: NativeProducer, rows: kafka_produce.Rows, raw: Batch) -> None:
+        start, total = 0, len(rows.values)
+        while start < total:
+            start, code = native.produce(rows, start)
+            if code == KafkaError._QUEUE_FULL:
+                self.wait_for_room()
+            elif code:
+                self._refused(KafkaException(KafkaError(code)), rows.topic, start, raw)
+                start += 1
 
     def _produce_plain(self, topic: str, values: list[Any], keys: list[Any] | None, stamp: int, raw: Batch) -> None:
         produce, start, total = self._producer.produce, 0, len(values)
@@ -220,6 +249,7 @@ class KafkaWriter:
         before = len(self._producer)
         while len(self._producer) >= before:
             self._producer.poll(QUEUE_WAIT_S)
+            self._look_at_failures()
             if self._fatal is not None:
                 raise error_of(self._fatal, "Writing to Kafka")
             if time.monotonic() > deadline:
@@ -244,11 +274,27 @@ class KafkaWriter:
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
             return
-        known = _trouble_of(error, message.topic())
+        self._not_taken(error, message.topic(), message.value(), message.key(), message.headers())
+
+    def _look_at_failures(self) -> None:
+        """Looks at what the brokers refused of the records that were handed over in columns."""
+        if self._native is None:
+            return
+        lost = self._native.failed()
+        if not lost:
+            return
+        before = self._rows_failed
+        for failure in self._native.failures():
+            self._not_taken(KafkaError(failure.code), failure.topic, failure.value, failure.key, None)
+        # Of a flood only the first are kept; the others are told as a number.
+        self._rows_failed = max(self._rows_failed, before + lost)
+
+    def _not_taken(self, error: Any, topic: str, value: bytes | None, key: bytes | None, headers: Any) -> None:
+        known = _trouble_of(error, topic)
         if isinstance(known, SchemaError):
             self._rows_failed += 1
             self._undelivered = RowError(0, ErrorClass.SCHEMA, known.reason, message=str(known))
-            self._note(FailedRow(_row_of(message), 0, self._undelivered))
+            self._note(FailedRow(_row_of(topic, value, key, headers), 0, self._undelivered))
         elif self._fatal is None:
             self._fatal = error
 
@@ -270,15 +316,14 @@ def _trouble_of(error: Any, topic: str) -> WherryError:
     return error_of(error, f"Writing to topic {topic}")
 
 
-def _row_of(message: Any) -> Batch:
+def _row_of(topic: str, value: bytes | None, key: bytes | None, headers: Any) -> Batch:
     """A record that the broker refused, as it was sent."""
-    key, headers = message.key(), message.headers()
     columns = {
         "key": None if key is None else pa.array([key], pa.binary()),
         "headers": None if not headers else headers_array([headers]),
     }
     present = {name: column for name, column in columns.items() if column is not None}
-    return of_value(pa.array([message.value()], pa.binary()), constants=Constants(topic=message.topic()), **present)
+    return of_value(pa.array([value], pa.binary()), constants=Constants(topic=topic), **present)
 
 
 def topics_of(batch: Batch, default: str) -> Iterable[str]:
