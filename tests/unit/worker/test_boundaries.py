@@ -7,7 +7,7 @@ import pytest
 
 from wherry.contract.batch import Batch, Mark, mark_only, of_value
 from wherry.contract.position import Position
-from wherry.worker.boundaries import JOIN_BYTES, JOIN_S, Boundaries, Boundary
+from wherry.worker.boundaries import JOIN_BYTES, JOIN_COMMITS, JOIN_MAX_S, JOIN_S, Boundaries, Boundary
 
 
 def batch_of(rows: int, *marks: int, size: int = 1) -> Batch:
@@ -72,6 +72,18 @@ def test_under_load_polls_share_a_transaction_up_to_a_bound(size: int, now: floa
     boundaries = Boundaries(Boundary.POLL, 60.0)
     put(boundaries, batch_of(3, 3, size=size), 0.0)
     assert boundaries.due(now)
+
+
+@pytest.mark.parametrize(
+    ("took_s", "length_s"),
+    [(0.0, JOIN_S), (JOIN_S / 50, JOIN_S), (0.02, 0.02 * JOIN_COMMITS), (3.0, JOIN_MAX_S)],
+)
+def test_the_longer_commits_take_the_fewer_there_are(took_s: float, length_s: float) -> None:
+    boundaries = Boundaries(Boundary.POLL, 60.0)
+    boundaries.ended(0.0, took_s)
+    put(boundaries, batch_of(3, 3), 10.0)
+    assert not boundaries.due(10.0 + length_s - 0.001)
+    assert boundaries.due(10.0 + length_s + 0.001)
 
 
 def test_no_transaction_ends_behind_rows_without_a_mark() -> None:

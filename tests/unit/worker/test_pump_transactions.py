@@ -40,6 +40,7 @@ class World:
         self.reported: list[str | None] = []
         self.aborted = 0
         self.ends = self.draining = False
+        self.behind = False
         self.signals = Signals()
         self.boundaries = Boundaries(boundary, interval_s)
         self.trouble, self.lag, self.needs_flush, self.stored = "", None, False, ()
@@ -135,6 +136,16 @@ def test_a_poll_is_a_transaction_when_nothing_follows_at_once() -> None:
     assert run(world) is EndReason.IDLE
     assert world.transactions == [("0 1", "2"), ("2 3", "4")]
     assert world.reported == ["2", "4"]
+
+
+def test_what_comes_while_rows_are_on_their_way_goes_with_them() -> None:
+    def arrived() -> None:
+        world.behind = False
+
+    world = World(rows(0, 2), lambda: None, rows(2, 1), arrived)
+    world.behind = world.ends = True
+    run(world)
+    assert [text for text, _ in world.transactions] == ["0 1 2"]
 
 
 def test_under_load_polls_share_one() -> None:

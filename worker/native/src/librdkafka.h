@@ -32,7 +32,8 @@ typedef struct rd_kafka_message_s {
 typedef void (*rd_kafka_event_cb_t)(rd_kafka_t *rk, void *opaque);
 typedef int (*rd_kafka_on_new_t)(rd_kafka_t *, const rd_kafka_conf_t *, void *, char *, size_t);
 typedef int (*rd_kafka_on_destroy_t)(rd_kafka_t *, void *);
-typedef int (*rd_kafka_on_acknowledgement_t)(rd_kafka_t *, rd_kafka_message_t *, void *);
+/* Of a record that was just taken, and of one that is done with. */
+typedef int (*rd_kafka_on_message_t)(rd_kafka_t *, rd_kafka_message_t *, void *);
 
 /* Each line: result, name, arguments. */
 #define LIBRDKAFKA_FUNCTIONS(F)                                                                                      \
@@ -58,8 +59,8 @@ typedef int (*rd_kafka_on_acknowledgement_t)(rd_kafka_t *, rd_kafka_message_t *,
     F(int, rd_kafka_producev, (rd_kafka_t *, ...))                                                                   \
     F(int, rd_kafka_conf_interceptor_add_on_new, (rd_kafka_conf_t *, const char *, rd_kafka_on_new_t, void *))       \
     F(int, rd_kafka_interceptor_add_on_destroy, (rd_kafka_t *, const char *, rd_kafka_on_destroy_t, void *))         \
-    F(int, rd_kafka_interceptor_add_on_acknowledgement,                                                              \
-      (rd_kafka_t *, const char *, rd_kafka_on_acknowledgement_t, void *))
+    F(int, rd_kafka_interceptor_add_on_send, (rd_kafka_t *, const char *, rd_kafka_on_message_t, void *))            \
+    F(int, rd_kafka_interceptor_add_on_acknowledgement, (rd_kafka_t *, const char *, rd_kafka_on_message_t, void *))
 
 #define DECLARE(result, name, arguments) result(*name) arguments;
 typedef struct {

@@ -6,13 +6,20 @@
  * plugin (`plugin.library.paths`), and librdkafka tells it of every producer made with it and of every record that is
  * done with. Only producers known that way are ever used, so that a handle can't be mistaken for one.
  *
+ * The same interceptor counts what is under way, so that rows are only handed over as fast as they can be sent. An
+ * idempotent producer has five requests under way for each partition. While a batch more is waiting for its turn,
+ * librdkafka's thread looks again and again whether it may be sent (a whole core for nothing, taken from those it waits
+ * for), and what lies in a long queue has left the processor's caches when it is sent. A shorter one is as fast.
+ *
  * Any thread may be told of a record; everything else is called by one thread at a time for each producer.
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "librdkafka.h"
 
@@ -24,10 +31,15 @@
 #define UNASSIGNED (-1)
 #define COPY 0x2
 #define NAME "wherry"
+/* Bytes that a record of the log has beside key and value. */
+#define RECORD_BYTES 16
+/* Places of a table in which partitions are told apart: nearly all, and that is near enough. */
+#define PARTITIONS_MAX 4096
+#define NANOSECONDS 1000000000
 
 /* Numbers of librdkafka's public interface. */
 enum { VTYPE_END, VTYPE_TOPIC, VTYPE_RKT, VTYPE_PARTITION, VTYPE_VALUE, VTYPE_KEY, VTYPE_OPAQUE, VTYPE_FLAGS, VTYPE_TIME };
-enum { OK = 0, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, FAILED = -196 };
+enum { OK = 0, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, QUEUE_FULL = -184, FAILED = -196 };
 
 /* A binary column of Arrow; validity is NULL where no value is. The bits of validity begin at its `offset`-th. */
 typedef struct {
@@ -67,6 +79,14 @@ typedef struct producer {
     int64_t failures; /* all that were not taken yet, kept or not */
     int64_t kept;
     int64_t kept_bytes;
+    _Atomic int64_t under_way;   /* bytes */
+    _Atomic int64_t rows_under_way;
+    _Atomic int64_t wake_at;     /* whoever waits is woken when no more bytes than these are under way; -1: nobody waits */
+    _Atomic int32_t partitions;  /* that have taken a record */
+    _Atomic uint8_t met[PARTITIONS_MAX];
+    int64_t window; /* bytes that may be under way for a partition; 0 for any number */
+    int64_t rows_window;
+    pthread_cond_t room;
 } producer_t;
 
 static pthread_mutex_t producers_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -113,13 +133,51 @@ static void note(producer_t *producer, const rd_kafka_message_t *message) {
     pthread_mutex_unlock(&producer->mutex);
 }
 
+static int64_t bytes_of(const rd_kafka_message_t *message) {
+    return (int64_t)(message->len + message->key_len) + RECORD_BYTES;
+}
+
+/* Told of every record that was taken, before it can be sent. */
+static int taken(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque) {
+    producer_t *producer = opaque;
+    (void)rk;
+    atomic_fetch_add_explicit(&producer->under_way, bytes_of(message), memory_order_relaxed);
+    atomic_fetch_add_explicit(&producer->rows_under_way, 1, memory_order_relaxed);
+    return OK;
+}
+
+static void meet(producer_t *producer, const rd_kafka_message_t *message) {
+    if (message->partition < 0)
+        return;
+    uint64_t name = ((uint64_t)(uintptr_t)message->rkt >> 4) + (uint64_t)message->partition * 2654435761u;
+    _Atomic uint8_t *place = &producer->met[name % PARTITIONS_MAX];
+    if (!atomic_load_explicit(place, memory_order_relaxed) && !atomic_exchange(place, 1))
+        atomic_fetch_add(&producer->partitions, 1);
+}
+
 /* Told of every record that is done with. One that confluent_kafka has produced has what belongs to it in _private. */
 static int acknowledged(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque) {
+    producer_t *producer = opaque;
     (void)rk;
+    meet(producer, message);
+    atomic_fetch_sub_explicit(&producer->rows_under_way, 1, memory_order_relaxed);
+    int64_t size = bytes_of(message), left = atomic_fetch_sub(&producer->under_way, size) - size;
+    if (left <= atomic_load(&producer->wake_at)) {
+        pthread_mutex_lock(&producer->mutex);
+        atomic_store(&producer->wake_at, -1);
+        pthread_cond_signal(&producer->room);
+        pthread_mutex_unlock(&producer->mutex);
+    }
     if (message->err && !message->_private && !producing && message->err != PURGED_IN_QUEUE &&
         message->err != PURGED_IN_FLIGHT)
-        note(opaque, message);
+        note(producer, message);
     return OK;
+}
+
+static void forget(producer_t *producer) {
+    pthread_cond_destroy(&producer->room);
+    pthread_mutex_destroy(&producer->mutex);
+    free(producer);
 }
 
 static int destroyed(rd_kafka_t *rk, void *opaque) {
@@ -137,8 +195,7 @@ static int destroyed(rd_kafka_t *rk, void *opaque) {
         producer->first = failure->next;
         free(failure);
     }
-    pthread_mutex_destroy(&producer->mutex);
-    free(producer);
+    forget(producer);
     return OK;
 }
 
@@ -148,13 +205,20 @@ static int made(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char 
     if (!producer)
         return FAILED;
     producer->rk = rk;
+    atomic_store(&producer->wake_at, -1);
     pthread_mutex_init(&producer->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&producer->room, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (lib.rd_kafka_interceptor_add_on_destroy(rk, NAME, destroyed, producer) != OK) {
-        pthread_mutex_destroy(&producer->mutex);
-        free(producer);
+        forget(producer);
         return FAILED;
     }
-    if (lib.rd_kafka_interceptor_add_on_acknowledgement(rk, NAME, acknowledged, producer) == OK) {
+    /* Without both it is never found, and so never used. */
+    if (lib.rd_kafka_interceptor_add_on_send(rk, NAME, taken, producer) == OK &&
+        lib.rd_kafka_interceptor_add_on_acknowledgement(rk, NAME, acknowledged, producer) == OK) {
         pthread_mutex_lock(&producers_mutex);
         producer->next = producers;
         producers = producer;
@@ -208,27 +272,84 @@ static const void *cell(const wherry_binary_t *column, int32_t row, size_t *size
     return *size ? column->data + column->offsets[row] : nothing;
 }
 
-/* Hands over rows from `start` on, until one is refused; tells where it has stopped and why (0: all are handed over). */
-EXPORT int32_t wherry_produce(producer_t *producer, const wherry_produced_t *produced, int32_t start, int32_t *stopped) {
+/* Bounds what may be under way for each partition; 0 for any number. */
+EXPORT void wherry_producer_window(producer_t *producer, int64_t bytes, int64_t rows) {
+    producer->window = bytes;
+    producer->rows_window = rows;
+}
+
+static int64_t partitions_of(producer_t *producer) {
+    int32_t partitions = atomic_load_explicit(&producer->partitions, memory_order_relaxed);
+    return partitions ? partitions : 1;
+}
+
+static int has_room(producer_t *producer, int64_t partitions) {
+    return (!producer->window ||
+            atomic_load_explicit(&producer->under_way, memory_order_relaxed) < producer->window * partitions) &&
+           (!producer->rows_window ||
+            atomic_load_explicit(&producer->rows_under_way, memory_order_relaxed) < producer->rows_window * partitions);
+}
+
+/* Waits until a tenth of what is under way is done with, or so long. */
+static void wait_for_some(producer_t *producer, int64_t wait_ns) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t nanoseconds = until.tv_nsec + wait_ns;
+    until.tv_sec += nanoseconds / NANOSECONDS;
+    until.tv_nsec = nanoseconds % NANOSECONDS;
+    pthread_mutex_lock(&producer->mutex);
+    int64_t now = atomic_load(&producer->under_way), enough = now - now / 10 - 1;
+    atomic_store(&producer->wake_at, enough);
+    /* Either this sees what is done with, or whoever is done with it sees that somebody waits. */
+    while (enough >= 0 && atomic_load(&producer->under_way) > enough && atomic_load(&producer->wake_at) >= 0)
+        if (pthread_cond_timedwait(&producer->room, &producer->mutex, &until) != 0)
+            break;
+    atomic_store(&producer->wake_at, -1);
+    pthread_mutex_unlock(&producer->mutex);
+}
+
+/* Waits until there is room for more rows, or so long; tells whether there is. */
+EXPORT int wherry_producer_room(producer_t *producer, int64_t wait_ns) {
+    if (!has_room(producer, partitions_of(producer)))
+        wait_for_some(producer, wait_ns);
+    return has_room(producer, partitions_of(producer));
+}
+
+/* Hands over rows from `start` on, until one is refused; tells where it has stopped and why (0: all are handed over).
+ *
+ * Where there is no room it waits, but no longer than wait_ns at a time: then it says that the queue is full.
+ */
+EXPORT int32_t wherry_produce(producer_t *producer, const wherry_produced_t *produced, int32_t start, int64_t wait_ns,
+                              int32_t *stopped) {
     rd_kafka_topic_t *topic = lib.rd_kafka_topic_new(producer->rk, produced->topic, NULL);
     *stopped = start;
     if (!topic)
         return lib.rd_kafka_last_error();
     int code = OK;
-    producing = 1;
-    for (int32_t row = start; row < produced->rows; row++) {
+    int waited = 0;
+    for (int32_t row = start; row < produced->rows;) {
         size_t value_size, key_size;
         const void *value = cell(produced->values, row, &value_size), *key = cell(produced->keys, row, &key_size);
-        code = lib.rd_kafka_producev(
-            producer->rk, VTYPE_RKT, topic, VTYPE_FLAGS, COPY, VTYPE_PARTITION,
-            produced->partitions ? produced->partitions[row] : (int32_t)UNASSIGNED, VTYPE_VALUE, value, value_size,
-            VTYPE_KEY, key, key_size, VTYPE_TIME,
-            produced->timestamps ? produced->timestamps[row] : produced->timestamp, VTYPE_END);
+        code = QUEUE_FULL;
+        if (has_room(producer, partitions_of(producer))) {
+            producing = 1;
+            code = lib.rd_kafka_producev(
+                producer->rk, VTYPE_RKT, topic, VTYPE_FLAGS, COPY, VTYPE_PARTITION,
+                produced->partitions ? produced->partitions[row] : (int32_t)UNASSIGNED, VTYPE_VALUE, value, value_size,
+                VTYPE_KEY, key, key_size, VTYPE_TIME,
+                produced->timestamps ? produced->timestamps[row] : produced->timestamp, VTYPE_END);
+            producing = 0;
+        }
+        if (code == QUEUE_FULL && !waited) {
+            wait_for_some(producer, wait_ns);
+            waited = 1;
+            continue;
+        }
         if (code != OK)
             break;
-        *stopped = row + 1;
+        waited = 0;
+        *stopped = ++row;
     }
-    producing = 0;
     lib.rd_kafka_topic_destroy(topic);
     return code;
 }

@@ -14,10 +14,13 @@ from wherry.contract.batch import Batch, mark_only
 from wherry.contract.limits import MIB
 from wherry.worker.policy import CommitTiming
 
-# Under load a transaction holds several polls, because each commit is a round trip in which nothing is sent. Readers
-# of committed records see them later by this at most.
+# Under load a transaction holds several polls, because each commit is a few round trips in which nothing is sent. It
+# lasts so many times as long as the last commit took, so that commits cost a twentieth of the time; readers of committed
+# records see them later by the longest of these times at most.
+JOIN_COMMITS: Final = 20
 JOIN_S: Final = 0.1
-JOIN_BYTES: Final = 16 * MIB
+JOIN_MAX_S: Final = 0.5
+JOIN_BYTES: Final = 64 * MIB
 
 
 class Boundary(enum.IntEnum):
@@ -51,6 +54,7 @@ class Boundaries:
         self._rows = 0
         self._bytes = 0
         self._since: float | None = None
+        self._join_s = JOIN_S
         self.clean = True
         """Every row so far is covered by a mark: the transaction may end here."""
 
@@ -104,12 +108,13 @@ class Boundaries:
             return now - self._since >= self._interval_s
         if self._rows and self._boundary is Boundary.CONNECTOR:
             return True
-        if self._rows and (now - self._since >= JOIN_S or self._bytes >= JOIN_BYTES):
+        if self._rows and (now - self._since >= self._join_s or self._bytes >= JOIN_BYTES):
             return True
         return self._quiet.due(now)
 
-    def ended(self, now: float) -> None:
-        """The transaction was committed or rolled back."""
+    def ended(self, now: float, took_s: float = 0.0) -> None:
+        """The transaction was committed, which took so long, or rolled back."""
+        self._join_s = min(JOIN_MAX_S, max(JOIN_S, JOIN_COMMITS * took_s))
         self.clean = True
         self._rows = self._bytes = 0
         self._since = None

@@ -79,6 +79,10 @@ class Transacting(Protocol):
     def abort(self) -> None:
         """Rolls back what was written since the last flush."""
 
+    @property
+    def behind(self) -> bool:
+        """Whether so many rows are still on their way that a flush would have to wait for them."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Transactions:

@@ -26,6 +26,8 @@ IDLE_COMMIT_S: Final = 0.5
 IDLE_COMMIT_GAP_S: Final = 1.0
 # Waiting for a record is cut into pieces so that signals are noticed.
 POLL_TIMEOUT_S: Final = 0.25
+# How long to wait for more rows at a time while those before are still on their way.
+BEHIND_WAIT_S: Final = 0.002
 # Piece of waiting where a signal wakes the waiter.
 SIGNAL_WAIT_S: Final = 0.5
 

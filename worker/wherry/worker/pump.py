@@ -34,7 +34,15 @@ from wherry.worker.counts import Counts
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.marks import with_own_marks
 from wherry.worker.pipeline import Pipeline, Transactions
-from wherry.worker.policy import POLL_TIMEOUT_S, SIGNAL_WAIT_S, CommitTiming, Every, Idleness, LeasePolicy
+from wherry.worker.policy import (
+    BEHIND_WAIT_S,
+    POLL_TIMEOUT_S,
+    SIGNAL_WAIT_S,
+    CommitTiming,
+    Every,
+    Idleness,
+    LeasePolicy,
+)
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
 from wherry.worker.tolerance import DeadLetterError, row_failure, unread_failure
@@ -136,9 +144,13 @@ class _Pump:
             self._commit()
             return None
         transactions = self._pipeline.transactions
-        hurries = transactions is not None and transactions.boundaries.hurries
+        hurries, wait_s = False, POLL_TIMEOUT_S
+        if transactions is not None and transactions.boundaries.hurries:
+            # While rows are still on their way a commit would only wait for them: more may come as well.
+            hurries = not transactions.writer.behind
+            wait_s = 0.0 if hurries else BEHIND_WAIT_S
         try:
-            moved = self._move(0.0 if hurries else POLL_TIMEOUT_S)
+            moved = self._move(wait_s)
         except BrokenOffError:
             # Nothing of the batch was given on, so nothing may be read after it: it is read again.
             self._broken_off = True
@@ -273,7 +285,7 @@ class _Pump:
         now = self._clock()
         self._commits.committed(now)
         if transactions is not None:
-            transactions.boundaries.ended(now)
+            transactions.boundaries.ended(now, now - begun)
         if self._pending:
             # The destination keeps rows back: ask again later.
             self._commits.wrote(now)

@@ -19,6 +19,8 @@ from wherry.worker.endpoints.kafka_writer import KafkaWriter, _trouble_of
 
 Make = Callable[..., KafkaWriter]
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def seconds() -> float:
     return 10.0
@@ -159,3 +161,36 @@ def test_a_broker_that_is_away_fails_the_flush_in_time() -> None:
     begun = time.monotonic()
     writer.close()
     assert time.monotonic() - begun < 5.0
+
+
+def test_a_record_that_no_broker_took_in_time_ends_the_writing() -> None:
+    config = {"producer.override.delivery.timeout.ms": "300", "producer.override.linger.ms": "0"}
+    writer = KafkaWriter(writer_config("c", 0, config, {"bootstrap.servers": "127.0.0.1:1"}))
+    write(writer, batch_of(b"a", b"b"))
+    with pytest.raises(TransientError, match="Writing to Kafka failed"):
+        writer.flush(seconds)
+    assert writer.fatal_error.code() == KafkaError._MSG_TIMED_OUT
+    writer.close()
+
+
+def test_what_is_dropped_at_the_end_is_no_failure() -> None:
+    writer = KafkaWriter(writer_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"}))
+    write(writer, batch_of(b"a"))
+    writer.close()
+    assert (writer.fatal_error, writer.failed_rows()) == (None, [])
+
+
+def test_slices_of_a_batch_go_out_as_they_are(cluster: Any, make: Make) -> None:
+    values = [b"0", None, b"", b"333", None, b"55555", b"6", b"", b"8", None, b"10"]
+    keys = [None, b"k1", b"", None, b"k4", None, b"k6", b"k7", b"", None, b"k10"]
+    whole = batch_of(*values, key=pa.array(keys, pa.binary()), constants=Constants("t", timestamp_ms=7))
+    writer = make()
+    for start, rows in ((0, 3), (3, 7), (10, 1)):
+        write(writer, whole.slice(start, rows))
+    writer.flush(seconds)
+    found = {(message.key(), message.value()) for message in consume(cluster.bootstrap, "t", len(values))}
+    assert found == set(zip(keys, values, strict=True))
+
+
+def test_the_helper_writes_where_it_is_built(make: Make, both_ways: str) -> None:
+    assert (make()._native is not None) == (both_ways == "native")

@@ -21,6 +21,11 @@ from wherry.worker.endpoints.kafka_native import handle_of, librdkafka
 PLUGINS: Final = "plugin.library.paths"
 # What librdkafka parts paths with.
 _SEPARATOR: Final = ";"
+# An idempotent producer has so many requests under way for each partition, of batches of so many bytes and rows.
+IN_FLIGHT: Final = 5
+BATCH_BYTES: Final = 1_000_000
+BATCH_ROWS: Final = 10_000
+_NANOSECONDS: Final = 1_000_000_000
 _Pointer = ctypes.c_void_p
 
 
@@ -103,8 +108,26 @@ class NativeProducer:
         library.wherry_producer_failures.restype = ctypes.c_int64
         library.wherry_producer_failure.restype = ctypes.POINTER(_Failure)
 
-    def produce(self, rows: Rows, start: int) -> tuple[int, int]:
-        """Hands over rows from `start` on, until one is refused.
+    def bound(self, values: Mapping[str, ClientValue]) -> None:
+        """Has rows wait outside of the producer's queue while all that it may have under way is.
+
+        Args:
+            values: The producer's settings.
+        """
+        if str(values.get("enable.idempotence", "")).lower() != "true":
+            return
+        in_flight = IN_FLIGHT
+        size, rows = _number(values, "batch.size", BATCH_BYTES), _number(values, "batch.num.messages", BATCH_ROWS)
+        self._library.wherry_producer_window(
+            self._found, ctypes.c_int64(in_flight * size), ctypes.c_int64(in_flight * rows)
+        )
+
+    def room(self, wait_s: float) -> bool:
+        """Waits until there is room for more rows; False when there was none in time."""
+        return bool(self._library.wherry_producer_room(self._found, _nanoseconds(wait_s)))
+
+    def produce(self, rows: Rows, start: int, wait_s: float) -> tuple[int, int]:
+        """Hands over rows from `start` on, until one is refused, or until there was no room for one for so long.
 
         Returns:
             The row it has stopped at, and librdkafka's code of the reason; the number of rows and 0 when all are
@@ -121,7 +144,7 @@ class NativeProducer:
         )
         stopped = ctypes.c_int32()
         code = self._library.wherry_produce(
-            self._found, ctypes.byref(produced), ctypes.c_int32(start), ctypes.byref(stopped)
+            self._found, ctypes.byref(produced), ctypes.c_int32(start), _nanoseconds(wait_s), ctypes.byref(stopped)
         )
         return stopped.value, int(code)
 
@@ -142,6 +165,17 @@ def takes(rows: Rows) -> bool:
     """Whether rows are laid out so that they can be handed over, and their topic's name is one that C can read."""
     columns = [rows.values] if rows.keys is None else [rows.values, rows.keys]
     return "\0" not in rows.topic and all(column.type == pa.binary() for column in columns)
+
+
+def _number(values: Mapping[str, ClientValue], key: str, default: int) -> int:
+    try:
+        return max(1, int(values.get(key, default)))
+    except ValueError:
+        return default
+
+
+def _nanoseconds(seconds: float) -> ctypes.c_int64:
+    return ctypes.c_int64(int(seconds * _NANOSECONDS))
 
 
 def _binary(column: pa.Array) -> _Binary:

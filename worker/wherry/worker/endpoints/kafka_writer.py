@@ -33,6 +33,8 @@ from wherry.worker.endpoints.topics import TopicCreator
 QUEUE_WAIT_S: Final = 0.05
 QUEUE_TIMEOUT_S: Final = 120.0
 CLOSE_TIMEOUT_S: Final = 1.0
+# So many rows are handed over one by one between two looks at what is under way.
+HOLD_BACK_ROWS: Final = 64
 # Failures kept in full; a batch that fails as a whole needn't be told row by row.
 FAILURES_MAX: Final = 1_000
 # At most so many rows are sent on at once instead of lingering for more: nothing else is under way.
@@ -71,6 +73,8 @@ class KafkaWriter:
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka producer") from error
         self._native = kafka_produce.open_producer(self._producer)
+        if self._native is not None:
+            self._native.bound(client.values)
 
     def ready(self, timeout_s: float) -> bool:
         """Always: a full queue is waited for record by record."""
@@ -194,11 +198,12 @@ class KafkaWriter:
             self._produce_rows(batch, values, keys, raw)
 
     def _produce_columns(self, native: NativeProducer, rows: kafka_produce.Rows, raw: Batch) -> None:
-        start, total = 0, len(rows.values)
+        start, total, deadline = 0, len(rows.values), None
         while start < total:
-            start, code = native.produce(rows, start)
+            before = start
+            start, code = native.produce(rows, start, QUEUE_WAIT_S)
             if code == KafkaError._QUEUE_FULL:
-                self.wait_for_room()
+                deadline = self._stuck(deadline if start == before else None)
             elif code:
                 self._refused(KafkaException(KafkaError(code)), rows.topic, start, raw)
                 start += 1
@@ -232,6 +237,8 @@ class KafkaWriter:
             timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
+            if not row % HOLD_BACK_ROWS:
+                self.hold_back()
             while True:
                 try:
                     # By place, which takes a fifth off the call.
@@ -242,6 +249,23 @@ class KafkaWriter:
                 except KafkaException as error:
                     self._refused(error, topic, row, raw)
                 break
+
+    def hold_back(self) -> None:
+        """Waits until the client can use more rows, where that can be told."""
+        deadline = None
+        while self._native is not None and not self._native.room(QUEUE_WAIT_S):
+            deadline = self._stuck(deadline)
+
+    def _stuck(self, deadline: float | None) -> float:
+        """Kafka takes no more at the moment; raises when that is so for good."""
+        self._producer.poll(0)
+        self._look_at_failures()
+        if self._fatal is not None:
+            raise error_of(self._fatal, "Writing to Kafka")
+        now = time.monotonic()
+        if deadline is not None and now > deadline:
+            raise TransientError(f"Kafka has taken no record for {QUEUE_TIMEOUT_S:.0f} s. {self._trouble}".strip())
+        return deadline or now + QUEUE_TIMEOUT_S
 
     def wait_for_room(self) -> None:
         """Waits until a full queue has room for a record."""

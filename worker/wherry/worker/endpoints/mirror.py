@@ -28,7 +28,14 @@ from wherry.contract.position import Position, TopicPartition, kafka_position, p
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.kafka_reader import KafkaReader
-from wherry.worker.endpoints.kafka_writer import KafkaWriter, headers_of, partitions_of, timestamps_of, topics_of
+from wherry.worker.endpoints.kafka_writer import (
+    HOLD_BACK_ROWS,
+    KafkaWriter,
+    headers_of,
+    partitions_of,
+    timestamps_of,
+    topics_of,
+)
 from wherry.worker.endpoints.topics import TopicCreator
 
 logger: Final = logging.getLogger("wherry.worker.mirror")
@@ -215,6 +222,8 @@ class MirrorWriter(KafkaWriter):
             timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
+            if not row % HOLD_BACK_ROWS:
+                self.hold_back()
             while True:
                 try:
                     # By place, which takes a fifth off the call; without a report of its own a row gets the common one.

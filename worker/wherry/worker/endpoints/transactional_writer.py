@@ -29,6 +29,8 @@ from wherry.worker.endpoints.topics import TopicCreator
 INIT_TIMEOUT_S: Final = 60.0
 ABORT_TIMEOUT_S: Final = 5.0
 CLOSE_ABORT_TIMEOUT_S: Final = 1.0
+# Fewer rows than these on their way are waited for at once.
+BEHIND_ROWS: Final = 500
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
 
@@ -110,6 +112,11 @@ class TransactionalWriter:
             self._open = False
             # Reports of delivery may have come until now.
             self._inner.forget()
+
+    @property
+    def behind(self) -> bool:
+        """Whether so many rows are still on their way that a flush would have to wait for them."""
+        return len(self._producer) > BEHIND_ROWS
 
     def failed_rows(self) -> list[FailedRow]:
         """See `Writer.failed_rows`. A row that the broker refused has spoilt its transaction."""

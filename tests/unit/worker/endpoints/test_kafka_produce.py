@@ -1,0 +1,86 @@
+"""Handing records to producers by the compiled helper: what failed, and producers it keeps away from."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from wherry.worker.endpoints import kafka_produce
+from wherry.worker.endpoints.kafka_produce import Failure, NativeProducer, Rows
+
+pytestmark = pytest.mark.usefixtures("helper")
+
+AWAY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+
+def opened(**settings: object) -> tuple[Producer, NativeProducer]:
+    values = {**AWAY, **settings}
+    producer = Producer({**values, **kafka_produce.plugin(AWAY)})
+    found = kafka_produce.open_producer(producer)
+    assert found is not None
+    return producer, found
+
+
+def rows_of(*values: bytes | None, keys: list[bytes | None] | None = None) -> Rows:
+    return Rows("t", pa.array(values, pa.binary()), None if keys is None else pa.array(keys, pa.binary()), 0)
+
+
+def test_records_that_failed_are_told_with_all_they_had() -> None:
+    producer, native = opened(**{"message.timeout.ms": 200, "linger.ms": 0})
+    assert native.produce(rows_of(b"a", None, b"", keys=[None, b"k", b""]), 0, 0.05) == (3, 0)
+    assert producer.flush(10) == 0
+    code = KafkaError._MSG_TIMED_OUT
+    assert native.failed() == 3
+    assert sorted(native.failures(), key=repr) == sorted(
+        [Failure(code, "t", b"a", None), Failure(code, "t", None, b"k"), Failure(code, "t", b"", b"")], key=repr
+    )
+    assert (native.failed(), list(native.failures())) == (0, [])
+
+
+def test_of_a_flood_of_failures_only_the_first_are_kept_and_all_are_counted() -> None:
+    producer, native = opened(**{"message.timeout.ms": 200, "linger.ms": 0})
+    assert native.produce(rows_of(*[b"x"] * 2500), 0, 0.05) == (2500, 0)
+    assert producer.flush(10) == 0
+    assert native.failed() == 2500
+    assert len(list(native.failures())) == 1000
+
+
+def test_a_full_queue_tells_where_to_go_on() -> None:
+    producer, native = opened(**{"queue.buffering.max.messages": 10})
+    assert native.produce(rows_of(*[b"x"] * 25), 4, 0.05) == (14, KafkaError._QUEUE_FULL)
+    # What was refused at once is told by the call, and by nothing else.
+    assert native.failed() == 0
+    producer.purge()
+    assert producer.flush(5) == 0
+    assert native.failed() == 0
+
+
+def test_a_producer_without_the_plugin_is_left_alone() -> None:
+    assert kafka_produce.open_producer(Producer(AWAY)) is None
+    assert kafka_produce.open_producer(object()) is None
+
+
+def test_the_settings_of_a_producer_with_plugins_of_its_own_are_left_alone() -> None:
+    assert kafka_produce.plugin({"plugin.library.paths": "other"}) == {}
+
+
+def test_a_producer_that_is_gone_is_forgotten() -> None:
+    for _ in range(20):
+        producer, native = opened()
+        native.produce(rows_of(b"a"), 0, 0.05)
+        producer.purge()
+        producer.flush(1)
+        del producer, native
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        Rows("t\0u", pa.array([b"a"], pa.binary()), None, 0),
+        Rows("t", pa.array([b"a"], pa.large_binary()), None, 0),
+        Rows("t", pa.array([b"a"], pa.binary()), pa.array(["k"]), 0),
+    ],
+)
+def test_rows_laid_out_in_another_way_are_not_taken(rows: Rows) -> None:
+    assert not kafka_produce.takes(rows)
