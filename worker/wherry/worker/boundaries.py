@@ -14,8 +14,8 @@ from wherry.contract.batch import Batch, mark_only
 from wherry.contract.limits import MIB
 from wherry.worker.policy import CommitTiming
 
-# Under load a transaction holds several polls, because each commit is a few round trips in which nothing is sent. It
-# lasts so many times as long as the last commit took, so that commits cost a twentieth of the time; readers of committed
+# Under load a transaction holds several polls, because each commit is a few round trips in which nothing is sent: it
+# lasts so many times as long as the last commit took, and commits cost a twentieth of the time. Readers of committed
 # records see them later by the longest of these times at most.
 JOIN_COMMITS: Final = 20
 JOIN_S: Final = 0.1

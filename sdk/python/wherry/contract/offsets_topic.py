@@ -19,6 +19,8 @@ from wherry.contract.position import Position
 READ_TIMEOUT_S: Final = 60.0
 _CONSUME_MAX: Final = 2_000
 _POLL_S: Final = 0.2
+# The end of a partition may be told by a fetch that finds nothing, which brokers hold back for so long.
+_FETCH_WAIT_MS: Final = 10
 
 
 def read_positions(
@@ -68,6 +70,7 @@ def _readers(settings: Mapping[str, ClientValue], topic: str) -> Iterator[tuple[
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": _FETCH_WAIT_MS,
     }
     with ExitStack() as stack:
         try:

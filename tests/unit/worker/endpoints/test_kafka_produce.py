@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -54,6 +57,48 @@ def test_a_full_queue_tells_where_to_go_on() -> None:
     producer.purge()
     assert producer.flush(5) == 0
     assert native.failed() == 0
+
+
+def test_no_more_is_handed_over_than_can_be_under_way() -> None:
+    producer, native = opened(**{"batch.size": 1000, "enable.idempotence": True})
+    native.bound({"batch.size": 1000, "enable.idempotence": True})
+    rows = rows_of(*[b"x" * 84] * 100)
+    begun = time.monotonic()
+    # A row counts for 100 bytes, and four batches may be under way.
+    assert native.produce(rows, 0, 0.05) == (40, KafkaError._QUEUE_FULL)
+    assert time.monotonic() - begun >= 0.05
+    assert not native.room(0.01)
+    producer.purge()
+    assert producer.flush(5) == 0
+    assert native.room(0.01)
+    assert native.produce(rows, 40, 0.05)[0] == 80
+    producer.purge()
+    assert producer.flush(5) == 0
+
+
+def test_rows_that_python_hands_over_count_as_well() -> None:
+    producer, native = opened()
+    native.bound({"batch.size": 1000, "enable.idempotence": True})
+    for _ in range(40):
+        producer.produce("t", b"x" * 84)
+    assert not native.room(0.01)
+    producer.purge()
+    assert producer.flush(5) == 0
+    assert native.room(0.01)
+
+
+def test_who_waits_for_room_goes_on_when_there_is_some() -> None:
+    producer, native = opened()
+    native.bound({"batch.size": 1000, "enable.idempotence": True})
+    rows = rows_of(*[b"x" * 84] * 60)
+    purging = threading.Timer(0.1, producer.purge)
+    purging.start()
+    try:
+        assert native.produce(rows, 0, 10.0) == (60, 0)
+    finally:
+        purging.join()
+    producer.purge()
+    assert producer.flush(5) == 0
 
 
 def test_a_producer_without_the_plugin_is_left_alone() -> None:

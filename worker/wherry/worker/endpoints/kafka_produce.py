@@ -21,8 +21,9 @@ from wherry.worker.endpoints.kafka_native import handle_of, librdkafka
 PLUGINS: Final = "plugin.library.paths"
 # What librdkafka parts paths with.
 _SEPARATOR: Final = ";"
-# An idempotent producer has so many requests under way for each partition, of batches of so many bytes and rows.
-IN_FLIGHT: Final = 5
+# An idempotent producer has five requests under way for each partition, of batches of so many bytes and rows. With one
+# batch less nothing waits for its turn to be sent.
+WINDOW_BATCHES: Final = 4
 BATCH_BYTES: Final = 1_000_000
 BATCH_ROWS: Final = 10_000
 _NANOSECONDS: Final = 1_000_000_000
@@ -116,10 +117,9 @@ class NativeProducer:
         """
         if str(values.get("enable.idempotence", "")).lower() != "true":
             return
-        in_flight = IN_FLIGHT
         size, rows = _number(values, "batch.size", BATCH_BYTES), _number(values, "batch.num.messages", BATCH_ROWS)
         self._library.wherry_producer_window(
-            self._found, ctypes.c_int64(in_flight * size), ctypes.c_int64(in_flight * rows)
+            self._found, ctypes.c_int64(WINDOW_BATCHES * size), ctypes.c_int64(WINDOW_BATCHES * rows)
         )
 
     def room(self, wait_s: float) -> bool:
