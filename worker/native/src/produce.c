@@ -317,10 +317,11 @@ EXPORT int wherry_producer_room(producer_t *producer, int64_t wait_ns) {
 
 /* Hands over rows from `start` on, until one is refused; tells where it has stopped and why (0: all are handed over).
  *
- * Where there is no room it waits, but no longer than wait_ns at a time: then it says that the queue is full.
+ * Where there is no room it waits, but no longer than wait_ns at a time: then it says that the queue is full. Without
+ * a bound only the queue itself may be full.
  */
 EXPORT int32_t wherry_produce(producer_t *producer, const wherry_produced_t *produced, int32_t start, int64_t wait_ns,
-                              int32_t *stopped) {
+                              int32_t bounded, int32_t *stopped) {
     rd_kafka_topic_t *topic = lib.rd_kafka_topic_new(producer->rk, produced->topic, NULL);
     *stopped = start;
     if (!topic)
@@ -331,7 +332,7 @@ EXPORT int32_t wherry_produce(producer_t *producer, const wherry_produced_t *pro
         size_t value_size, key_size;
         const void *value = cell(produced->values, row, &value_size), *key = cell(produced->keys, row, &key_size);
         code = QUEUE_FULL;
-        if (has_room(producer, partitions_of(producer))) {
+        if (!bounded || has_room(producer, partitions_of(producer))) {
             producing = 1;
             code = lib.rd_kafka_producev(
                 producer->rk, VTYPE_RKT, topic, VTYPE_FLAGS, COPY, VTYPE_PARTITION,

@@ -173,6 +173,19 @@ def test_a_record_that_no_broker_took_in_time_ends_the_writing() -> None:
     writer.close()
 
 
+def test_a_writer_whose_brokers_are_away_is_not_ready_and_holds_nobody_up(both_ways: str) -> None:
+    config = {"producer.override.batch.size": "1000", "producer.override.acks": "all"}
+    writer = KafkaWriter(writer_config("c", 0, config, {"bootstrap.servers": "127.0.0.1:1"}))
+    assert writer.ready(0.01)
+    begun = time.monotonic()
+    write(writer, batch_of(*[b"x" * 100] * 5000))
+    write(writer, batch_of(*[b"x" * 100] * 500, partition=pa.array([0] * 500, pa.int32())))
+    assert time.monotonic() - begun < 3.0
+    assert writer.ready(0.01) == (both_ways == "python")
+    assert len(writer.producer) == 5500
+    writer.close()
+
+
 def test_what_is_dropped_at_the_end_is_no_failure() -> None:
     writer = KafkaWriter(writer_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"}))
     write(writer, batch_of(b"a"))

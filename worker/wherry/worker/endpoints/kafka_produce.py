@@ -126,8 +126,14 @@ class NativeProducer:
         """Waits until there is room for more rows; False when there was none in time."""
         return bool(self._library.wherry_producer_room(self._found, _nanoseconds(wait_s)))
 
-    def produce(self, rows: Rows, start: int, wait_s: float) -> tuple[int, int]:
+    def produce(self, rows: Rows, start: int, wait_s: float, *, bounded: bool = True) -> tuple[int, int]:
         """Hands over rows from `start` on, until one is refused, or until there was no room for one for so long.
+
+        Args:
+            rows: The rows.
+            start: Index of the first.
+            wait_s: How long to wait for room at a time.
+            bounded: Whether to go by what may be under way; otherwise the queue takes what it can.
 
         Returns:
             The row it has stopped at, and librdkafka's code of the reason; the number of rows and 0 when all are
@@ -144,7 +150,12 @@ class NativeProducer:
         )
         stopped = ctypes.c_int32()
         code = self._library.wherry_produce(
-            self._found, ctypes.byref(produced), ctypes.c_int32(start), _nanoseconds(wait_s), ctypes.byref(stopped)
+            self._found,
+            ctypes.byref(produced),
+            ctypes.c_int32(start),
+            _nanoseconds(wait_s),
+            ctypes.c_int32(bounded),
+            ctypes.byref(stopped),
         )
         return stopped.value, int(code)
 

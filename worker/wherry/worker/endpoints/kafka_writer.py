@@ -33,6 +33,8 @@ from wherry.worker.endpoints.topics import TopicCreator
 QUEUE_WAIT_S: Final = 0.05
 QUEUE_TIMEOUT_S: Final = 120.0
 CLOSE_TIMEOUT_S: Final = 1.0
+# While brokers take nothing for so long, a batch that was begun goes into the queue: whoever writes has more to see to.
+PATIENCE_S: Final = 0.25
 # So many rows are handed over one by one between two looks at what is under way.
 HOLD_BACK_ROWS: Final = 64
 # Failures kept in full; a batch that fails as a whole needn't be told row by row.
@@ -77,8 +79,14 @@ class KafkaWriter:
             self._native.bound(client.values)
 
     def ready(self, timeout_s: float) -> bool:
-        """Always: a full queue is waited for record by record."""
-        return True
+        """Whether the client can use more rows, where that can be told; a full queue is waited for row by row."""
+        if self._native is None or self._native.room(timeout_s):
+            return True
+        self._producer.poll(0)
+        self._look_at_failures()
+        if self._fatal is not None:
+            raise error_of(self._fatal, "Writing to Kafka")
+        return False
 
     def write(self, batch: Batch, raw: Batch) -> None:
         """See `Writer.write`."""
@@ -198,12 +206,14 @@ class KafkaWriter:
             self._produce_rows(batch, values, keys, raw)
 
     def _produce_columns(self, native: NativeProducer, rows: kafka_produce.Rows, raw: Batch) -> None:
-        start, total, deadline = 0, len(rows.values), None
+        start, total, bounded = 0, len(rows.values), True
         while start < total:
             before = start
-            start, code = native.produce(rows, start, QUEUE_WAIT_S)
-            if code == KafkaError._QUEUE_FULL:
-                deadline = self._stuck(deadline if start == before else None)
+            start, code = native.produce(rows, start, PATIENCE_S, bounded=bounded)
+            if code == KafkaError._QUEUE_FULL and not bounded:
+                self.wait_for_room()
+            elif code == KafkaError._QUEUE_FULL:
+                bounded = start > before
             elif code:
                 self._refused(KafkaException(KafkaError(code)), rows.topic, start, raw)
                 start += 1
@@ -236,9 +246,10 @@ class KafkaWriter:
             topics_of(batch, self._default_topic), values, keys or itertools.repeat(None, rows), partitions_of(batch),
             timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
+        patient = True
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
-            if not row % HOLD_BACK_ROWS:
-                self.hold_back()
+            if patient and not row % HOLD_BACK_ROWS:
+                patient = self.hold_back()
             while True:
                 try:
                     # By place, which takes a fifth off the call.
@@ -250,22 +261,9 @@ class KafkaWriter:
                     self._refused(error, topic, row, raw)
                 break
 
-    def hold_back(self) -> None:
-        """Waits until the client can use more rows, where that can be told."""
-        deadline = None
-        while self._native is not None and not self._native.room(QUEUE_WAIT_S):
-            deadline = self._stuck(deadline)
-
-    def _stuck(self, deadline: float | None) -> float:
-        """Kafka takes no more at the moment; raises when that is so for good."""
-        self._producer.poll(0)
-        self._look_at_failures()
-        if self._fatal is not None:
-            raise error_of(self._fatal, "Writing to Kafka")
-        now = time.monotonic()
-        if deadline is not None and now > deadline:
-            raise TransientError(f"Kafka has taken no record for {QUEUE_TIMEOUT_S:.0f} s. {self._trouble}".strip())
-        return deadline or now + QUEUE_TIMEOUT_S
+    def hold_back(self) -> bool:
+        """Waits a moment until the client can use more rows; False when brokers take none at present."""
+        return self._native is None or self._native.room(PATIENCE_S)
 
     def wait_for_room(self) -> None:
         """Waits until a full queue has room for a record."""

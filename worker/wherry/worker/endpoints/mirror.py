@@ -221,9 +221,10 @@ class MirrorWriter(KafkaWriter):
             topics_of(batch, ""), values, keys or itertools.repeat(None, rows), partitions_of(batch),
             timestamps_of(batch), headers_of(batch), strict=True,
         )  # fmt: skip
+        patient = True
         for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
-            if not row % HOLD_BACK_ROWS:
-                self.hold_back()
+            if patient and not row % HOLD_BACK_ROWS:
+                patient = self.hold_back()
             while True:
                 try:
                     # By place, which takes a fifth off the call; without a report of its own a row gets the common one.

@@ -76,8 +76,11 @@ class TransactionalWriter:
         self._stored = tuple(position for position in found.values() if position.offset is not None)
 
     def ready(self, timeout_s: float) -> bool:
-        """Always: a full queue is waited for record by record."""
-        return True
+        """See `Writer.ready`."""
+        try:
+            return self._inner.ready(timeout_s)
+        except WherryError as error:
+            raise self._reason(error) from error
 
     def write(self, batch: Batch, raw: Batch) -> None:
         """See `Writer.write`."""
