@@ -82,8 +82,8 @@ typedef struct producer {
     _Atomic int64_t under_way;   /* bytes */
     _Atomic int64_t rows_under_way;
     _Atomic int64_t wake_at;     /* whoever waits is woken when no more bytes than these are under way; -1: nobody waits */
-    _Atomic int32_t partitions;  /* that have taken a record */
-    _Atomic uint8_t met[PARTITIONS_MAX];
+    _Atomic int32_t partitions;  /* that have taken so much that they count: offsets beside the records don't */
+    _Atomic int64_t met[PARTITIONS_MAX]; /* bytes taken, up to those of the window */
     int64_t window; /* bytes that may be under way for a partition; 0 for any number */
     int64_t rows_window;
     pthread_cond_t room;
@@ -146,12 +146,15 @@ static int taken(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque) {
     return OK;
 }
 
-static void meet(producer_t *producer, const rd_kafka_message_t *message) {
-    if (message->partition < 0)
+static void meet(producer_t *producer, const rd_kafka_message_t *message, int64_t size) {
+    if (message->partition < 0 || !producer->window)
         return;
     uint64_t name = ((uint64_t)(uintptr_t)message->rkt >> 4) + (uint64_t)message->partition * 2654435761u;
-    _Atomic uint8_t *place = &producer->met[name % PARTITIONS_MAX];
-    if (!atomic_load_explicit(place, memory_order_relaxed) && !atomic_exchange(place, 1))
+    _Atomic int64_t *place = &producer->met[name % PARTITIONS_MAX];
+    if (atomic_load_explicit(place, memory_order_relaxed) >= producer->window)
+        return;
+    int64_t before = atomic_fetch_add_explicit(place, size, memory_order_relaxed);
+    if (before < producer->window && before + size >= producer->window)
         atomic_fetch_add(&producer->partitions, 1);
 }
 
@@ -159,9 +162,10 @@ static void meet(producer_t *producer, const rd_kafka_message_t *message) {
 static int acknowledged(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque) {
     producer_t *producer = opaque;
     (void)rk;
-    meet(producer, message);
+    int64_t size = bytes_of(message);
+    meet(producer, message, size);
     atomic_fetch_sub_explicit(&producer->rows_under_way, 1, memory_order_relaxed);
-    int64_t size = bytes_of(message), left = atomic_fetch_sub(&producer->under_way, size) - size;
+    int64_t left = atomic_fetch_sub(&producer->under_way, size) - size;
     if (left <= atomic_load(&producer->wake_at)) {
         pthread_mutex_lock(&producer->mutex);
         atomic_store(&producer->wake_at, -1);
