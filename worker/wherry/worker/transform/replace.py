@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import RowsFailedError
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
-# Sets of field names whose outcome is kept.
-PLANS_MAX: Final = 1_000
-
 
 class ReplaceField(OnSide):
     """See the module. Settings: exclude, include, renames, replace.null.with.default."""
@@ -27,7 +24,6 @@ class ReplaceField(OnSide):
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
-        self._plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self._exclude = frozenset(_items(config, "exclude"))
         self._include = frozenset(_items(config, "include"))
         self._renames: dict[str, str] = {}
@@ -82,20 +78,17 @@ class ReplaceField(OnSide):
         return kept
 
     def _changed(self, found: dict[str, Any]) -> dict[str, Any]:
-        names = tuple(found)
-        plan = self._plans.get(names)
-        if plan is None:
-            if len(self._plans) >= PLANS_MAX:
-                self._plans.clear()
-            plan = self._plans[names] = self._plan(names)
-        return {target: found[name] for target, name in plan}
+        kept = found.keys() - self._exclude if not self._include else (found.keys() & self._include) - self._exclude
+        renames = self._renames
+        changed = {renames.get(name, name): value for name, value in found.items() if name in kept}
+        if len(changed) == len(kept):
+            return changed
+        return {target: found[name] for target, name in self._plan(tuple(found))}
 
     def _plan(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         """Returns the names that objects of these fields get, and where their values come from."""
         kept = [name for name in names if self._keeps(name)]
         targets = [self._renames.get(name, name) for name in kept]
-        if len(set(targets)) == len(targets):
-            return list(zip(targets, kept, strict=True))
         # The later one stays; Kafka Connect walks over its maps in their own order.
         last = {self._renames.get(name, name): name for name in in_map_order(names) if name in set(kept)}
         return [(target, last[target]) for target in dict.fromkeys(targets)]
