@@ -20,11 +20,13 @@ from wherry.contract import columns, from_proto, json_lines, to_proto, wire
 from wherry.contract.batch import NO_CONSTANTS, Batch, Mark, mark_only
 from wherry.contract.errors import ConnectorBugError, SchemaError
 from wherry.contract.limits import (
+    FRAME_BYTES_TARGET,
     FRAME_CHUNKS_MAX,
     MESSAGE_BYTES_MAX,
     ROW_BYTES_MAX,
     SCHEMAS_PER_STREAM_MAX,
 )
+from wherry.contract.pieces import Pieces
 from wherry.contract.wire import WireFrame
 
 
@@ -93,7 +95,8 @@ class FrameWriter:
         frames = [] if self._encoding is Encoding.JSON_LINES else self._schema_frames(records.schema)
         header = self._header(batch, frame_pb2.FRAME_KIND_BATCH)
         if self._encoding is Encoding.ARROW_IPC:
-            body = records.serialize()
+            large = records.nbytes > self._message_bytes_max
+            body: pa.Buffer | Pieces = Pieces(records) if large else records.serialize()
         elif self._encoding is Encoding.COLUMNS:
             body = columns.batch_body(records)
         else:
@@ -139,12 +142,16 @@ class FrameWriter:
             header.constants.CopyFrom(to_proto.constants(batch.constants))
         return header
 
-    def _chunks(self, header: frame_pb2.Frame, body: pa.Buffer) -> list[WireFrame]:
-        """Cuts the body where it and the header exceed a message; marks and errors travel with the last chunk."""
+    def _chunks(self, header: frame_pb2.Frame, body: pa.Buffer | Pieces) -> list[WireFrame]:
+        """Cuts the body where it and the header exceed a message; marks and errors travel with the last chunk.
+
+        Chunks are of the size that frames should have: one can be received while the next is made, and blocks of that
+        size are used again by the heap, where each of 16 MiB would be new memory.
+        """
         budget = self._message_bytes_max - _ENVELOPE_BYTES_MAX
         header_bytes = header.ByteSize()
         if header_bytes + body.size <= budget:
-            return [WireFrame(header, body)]
+            return [WireFrame(header, body.slice(0, body.size))]
         if header_bytes >= budget:
             raise SchemaError(
                 f"The marks and row errors of one batch take {header_bytes} bytes; a message has "
@@ -155,8 +162,8 @@ class FrameWriter:
         small.CopyFrom(header)
         small.ClearField("marks")
         small.ClearField("row_errors")
-        room = budget - small.ByteSize()
-        front = body.size - min(body.size, budget - header_bytes)
+        room = min(budget - small.ByteSize(), FRAME_BYTES_TARGET)
+        front = body.size - min(body.size, budget - header_bytes, FRAME_BYTES_TARGET)
         pieces = [(start, min(start + room, front)) for start in range(0, front, room)] + [(front, body.size)]
         if len(pieces) > FRAME_CHUNKS_MAX:
             raise SchemaError(f"A batch of {body.size} bytes takes more than {FRAME_CHUNKS_MAX} chunks.")
