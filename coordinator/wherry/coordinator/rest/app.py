@@ -1,7 +1,9 @@
 """The ASGI application: takes a request through matching, checks, a thread of its own, and makes errors answers.
 
 Every handler runs in a thread (herders are synchronous) with a deadline; at most `CALLS_AT_ONCE_MAX` at a time, so that
-a slow validation can take a thread but never the server.
+a slow validation can take a thread but never the server. Those that take a body, which is a configuration to validate
+nearly always, are fewer and wait for one another only: hundreds of connectors may be created at once, and what asks for
+a state, or pauses something, is answered meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 CALLS_AT_ONCE_MAX = 64
+CONFIGURATIONS_AT_ONCE_MAX = 16
 REQUEST_DEADLINE_S = 90.0
 HEALTH_DEADLINE_S = 10.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -71,7 +74,7 @@ class App:
         self._version = version
         self._rules = rules or HeaderRules()
         self._auth = auth
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._limiters: dict[bool, anyio.CapacityLimiter] = {}
         self._router = Router(
             [*(MAIN_ROUTES if main else ()), *(loggers.routes(loggers.Loggers()) if admin else ())],
         )
@@ -140,14 +143,19 @@ class App:
             headers=request.headers,
             base_url=f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}",
         )
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(CALLS_AT_ONCE_MAX)
+        if not self._limiters:  # they belong to the loop that runs us
+            self._limiters[False] = anyio.CapacityLimiter(CALLS_AT_ONCE_MAX)
+            self._limiters[True] = anyio.CapacityLimiter(CONFIGURATIONS_AT_ONCE_MAX)
         deadline_s = HEALTH_DEADLINE_S if match.route.path == "/health" else REQUEST_DEADLINE_S
         began = datetime.datetime.now(datetime.UTC)
         try:
             with anyio.fail_after(deadline_s):
                 return await anyio.to_thread.run_sync(
-                    _traced, match.route, call, limiter=self._limiter, abandon_on_cancel=True
+                    _traced,
+                    match.route,
+                    call,
+                    limiter=self._limiters[match.route.takes_body],
+                    abandon_on_cancel=True,
                 )
         except TimeoutError:
             when = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")

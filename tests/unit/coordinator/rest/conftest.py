@@ -242,6 +242,13 @@ def request_to() -> Ask:
 
 
 def _request(app: App, method: str, target: str, body: object = None, **headers: str) -> Answer:
+    async def run() -> Answer:
+        return await asked(app, method, target, body, **headers)
+
+    return anyio.run(run)
+
+
+async def asked(app: App, method: str, target: str, body: object = None, **headers: str) -> Answer:
     """Send one request. A body that is no bytes is sent as JSON; header names have _ for -, None leaves one out."""
     content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = {"host": "worker:8083", **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -267,10 +274,7 @@ def _request(app: App, method: str, target: str, body: object = None, **headers:
     async def send(message: Any) -> None:
         messages.append(message)
 
-    async def run() -> None:
-        await app(scope, receive, send)
-
-    anyio.run(run)
+    await app(scope, receive, send)
     return Answer(
         messages[0]["status"],
         {name.decode().lower(): value.decode() for name, value in messages[0]["headers"]},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
+import anyio
 import pytest
+from tests.unit.coordinator.rest.conftest import asked
 
 from wherry.coordinator.rest import app as app_module
 from wherry.coordinator.rest.app import App
@@ -100,6 +103,47 @@ def test_a_herder_that_hangs_is_given_up_on(ask, herder, monkeypatch):
     assert answer.message.startswith(
         "Request timed out. The worker is currently handling GET /connectors, which began at 2"
     )
+
+
+@pytest.mark.parametrize(("method", "target"), [("GET", "/connectors"), ("PUT", "/connectors/c/pause")])
+def test_a_burst_of_configurations_holds_up_nothing_else(herder, method, target):
+    """More of them than may be under way, each of which takes long: what carries none is answered meanwhile."""
+    at_once, most, lock, may_end = 0, 0, threading.Lock(), threading.Event()
+
+    def put_config(name, config, **_):
+        nonlocal at_once, most
+        with lock:
+            at_once, most = at_once + 1, max(most, at_once + 1)
+        assert may_end.wait(10)
+        with lock:
+            at_once -= 1
+        return True, herder.connector("c")
+
+    herder.put_config = put_config
+    app = App(herder, version="1")
+
+    async def burst() -> tuple[int, list[int]]:
+        statuses: list[int] = []
+
+        async def create(number: int) -> None:
+            name = f"c{number}"
+            body = {"name": name, "config": {"name": name}}
+            statuses.append((await asked(app, "POST", "/connectors", body)).status)
+
+        async with anyio.create_task_group() as group:
+            for number in range(5 * app_module.CONFIGURATIONS_AT_ONCE_MAX):
+                group.start_soon(create, number)
+            await anyio.sleep(0.2)
+            with anyio.fail_after(5):
+                answer = await asked(app, method, target)
+            assert not statuses
+            may_end.set()
+        return answer.status, statuses
+
+    status, created = anyio.run(burst)
+    assert status in (200, 202)
+    assert created == [201] * 5 * app_module.CONFIGURATIONS_AT_ONCE_MAX
+    assert most == app_module.CONFIGURATIONS_AT_ONCE_MAX
 
 
 def test_a_body_beyond_the_limit_is_413(ask, monkeypatch):
