@@ -126,7 +126,11 @@ class Forwarding:
                     await anyio.to_thread.run_sync(self._spread, _path(scope), bytes(body))
             await send(message)
 
-        await self._app(scope, tapped, watched)
+        try:
+            await self._app(scope, tapped, watched)
+        except WherryError as error:  # set here, and not told to the others: nothing has been answered yet
+            response = error_response(error, request=f"{scope['method']} {_path(scope)}")
+            await response(scope, receive, send)
 
     def _spread(self, path: str, body: bytes) -> None:
         import orjson

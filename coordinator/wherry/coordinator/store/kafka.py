@@ -7,9 +7,10 @@ fences. Before the topics have been read, everything is refused as unavailable.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -101,6 +102,15 @@ class _Kept:
             self._apply(key, value)
 
 
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say what could not be written as Kafka Connect does, and then why."""
+    try:
+        yield
+    except TransientError as error:
+        raise TransientError(f"Error writing {what} to Kafka: {error.message}") from error
+
+
 class KafkaConfigStore:
     """A `ConfigStore` in the config topic."""
 
@@ -136,7 +146,8 @@ class KafkaConfigStore:
     def put_target_state(self, name: str, target_state: TargetState) -> None:
         """Write what the connector is wanted to be."""
         if name in self.snapshot().connectors:
-            self._write(configs.target_records(name, target_state))
+            with _told("target state"):
+                self._write(configs.target_records(name, target_state))
 
     def put_task_configs(self, name: str, configs_: Sequence[Mapping[str, str]]) -> None:
         """Write the whole set of task configurations."""
@@ -145,7 +156,8 @@ class KafkaConfigStore:
 
     def put_logger_level(self, logger: str, level: str) -> None:
         """Set a log level on every worker."""
-        self._write(configs.logger_records(logger, level))
+        with _told("logger level"):
+            self._write(configs.logger_records(logger, level))
 
     def put_session_key(self, key: SessionKey) -> None:
         """Give every worker a new key to sign with."""

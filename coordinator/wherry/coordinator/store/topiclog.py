@@ -128,6 +128,8 @@ class FencedWriter:
         self._lock = threading.Lock()
         self._client: Any = None
         self._claimed = False
+        self._trouble = ""
+        """What has made the last claim void, if it was no other coordinator."""
 
     def claim(self, timeout_s: float = CLAIM_TIMEOUT_S) -> None:
         """Fence whoever has written under this id before.
@@ -138,7 +140,7 @@ class FencedWriter:
         from confluent_kafka import KafkaException
 
         with self._lock:
-            self._client = None
+            self._client, self._trouble = None, ""
             self._claimed = True
             try:
                 self._client = self._begun(timeout_s)
@@ -161,6 +163,8 @@ class FencedWriter:
     def write(self, topic: str, records: Sequence[Bytes]) -> dict[TopicPartition, int]:
         """Write records in order, as one transaction."""
         with self._lock:
+            if self._trouble:  # found out by whoever wrote before; those behind it would wait as long in vain
+                raise TransientError(self._trouble)
             if not self._claimed:
                 raise FencedError(f"This coordinator does not lead, and may not write to {topic}.")
             try:
@@ -212,10 +216,11 @@ class FencedWriter:
             # makes one, be it this coordinator.
             log.warning("A transaction of %s could not be aborted, and the lead is given up: %s", self._id, second)
             self._claimed, self._client = False, None
-        if isinstance(error, WherryError):
-            return error
         # The client itself only says how many records were refused.
-        return kafka_error(f"write to {topic}", delivery.failure or error)
+        told = error if isinstance(error, WherryError) else kafka_error(f"write to {topic}", delivery.failure or error)
+        if not self._claimed:
+            self._trouble = told.message
+        return told
 
     def _abort(self, producer: Any) -> None:
         from confluent_kafka import KafkaError, KafkaException

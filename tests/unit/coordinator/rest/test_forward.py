@@ -70,6 +70,7 @@ def ask(
     headers: dict[str, str] | None = None,
     here: int = 200,
     serves: Callable[[Any], bool] = lambda scope: True,
+    spread: Callable[[str, str], None] | None = None,
 ) -> tuple[int, dict[str, str], bytes, list[tuple[str, str]]]:
     """Status, headers and body of the answer, and the log levels spread."""
     levels: list[tuple[str, str]] = []
@@ -95,7 +96,9 @@ def ask(
         "query_string": query.encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
     }
-    forwarding = Forwarding(app, leader, lambda logger, level: levels.append((logger, level)), serves=serves)
+    forwarding = Forwarding(
+        app, leader, spread or (lambda logger, level: levels.append((logger, level))), serves=serves
+    )
     anyio.run(forwarding, scope, receive, send)
     found = {name.decode().title(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, sent[1]["body"], levels
@@ -215,6 +218,16 @@ def test_a_level_for_the_cluster_is_spread_once_it_was_set_here():
     target = "/admin/loggers/org.x%2Fy?scope=CLUSTER"
     assert ask(Leader(None, leads=True), "PUT", target, body, here=204)[3] == [("org.x/y", "DEBUG")]
     assert ask(Leader(None, leads=True), "PUT", target, body, here=404)[3] == []
+
+
+def test_a_level_that_cannot_be_spread_is_an_error_in_words():
+    def spread(logger: str, level: str) -> None:
+        raise TransientError("Error writing logger level to Kafka: no answer.")
+
+    status, _, body, _ = ask(
+        *(Leader(None, leads=True), "PUT", "/admin/loggers/org.x?scope=cluster", b'{"level": "INFO"}'), spread=spread
+    )
+    assert (status, json.loads(body)["message"]) == (500, "Error writing logger level to Kafka: no answer.")
 
 
 @pytest.fixture

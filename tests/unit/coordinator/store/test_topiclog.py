@@ -73,14 +73,20 @@ def test_a_writer_that_was_fenced_says_so_and_writes_no_more() -> None:
         writer.write("configs", RECORDS)
 
 
-def test_a_transaction_that_cannot_even_be_aborted_gives_up_the_lead() -> None:
+def test_a_transaction_that_cannot_even_be_aborted_gives_up_the_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing could be written ever again otherwise, while this coordinator goes on leading."""
     away = KafkaError(KafkaError._TIMED_OUT, "no answer")
     writer, told, error = written(Producer(away, away))
     assert isinstance(error, TransientError)
     assert told == ["fenced"]
+    # Who comes after it hears what is the matter, and not that another one leads.
+    with pytest.raises(TransientError, match=r"could not write to configs: no answer"):
+        writer.write("others", RECORDS)
+    fenced = Producer(KafkaError(KafkaError._FENCED, "fenced", True))
+    monkeypatch.setattr(FencedWriter, "_begun", lambda self, timeout_s: fenced)
+    writer.claim()
     with pytest.raises(FencedError):
-        writer.write("configs", RECORDS)
+        writer.write("others", RECORDS)
 
 
 def test_a_transaction_the_broker_never_knew_of_costs_a_new_client_and_not_the_lead(
