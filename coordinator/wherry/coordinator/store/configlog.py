@@ -50,6 +50,7 @@ class ConfigLog:
         self._targets: dict[str, TargetState] = {}
         self._tasks: dict[str, tuple[dict[str, str], ...]] = {}
         self._uncommitted: dict[str, dict[int, dict[str, str]]] = {}
+        self._stored: dict[str, StoredConnector] = {}
         self._version = 0
         self._snapshot: ConfigSnapshot | None = None
         self.task_counts: dict[str, int] = {}
@@ -75,14 +76,18 @@ class ConfigLog:
     def snapshot(self) -> ConfigSnapshot:
         """All connectors, as of the last record."""
         if self._snapshot is None:
-            connectors = {
-                name: StoredConnector(
-                    name, config, self._targets.get(name, TargetState.STARTED), self._tasks.get(name, ())
-                )
-                for name, config in self._configs.items()
-            }
-            self._snapshot = ConfigSnapshot(self._version, connectors)
+            # A copy: whoever has one may go on reading it. Each creation asks for several among its own records.
+            self._snapshot = ConfigSnapshot(self._version, dict(self._stored))
         return self._snapshot
+
+    def _changed(self, name: str) -> None:
+        """Put together anew what is known of a connector."""
+        config = self._configs.get(name)
+        if config is None:
+            self._stored.pop(name, None)
+            return
+        target, tasks = self._targets.get(name, TargetState.STARTED), self._tasks.get(name, ())
+        self._stored[name] = StoredConnector(name, config, target, tasks)
 
     def _take(self, key: str, content: Any) -> bool:
         # The longer prefixes first: none is the beginning of another, but a connector's name may be anything.
@@ -117,13 +122,15 @@ class ConfigLog:
             self.inconsistent.discard(name)
         else:
             self._configs[name] = _texts(content["properties"])
+        self._changed(name)
 
     def _take_target(self, name: str, content: Any) -> None:
         if content is None:
             self._targets.pop(name, None)
-            return
-        # `state` is what workers of before STOPPED was known go by.
-        self._targets[name] = TargetState(content.get("state.v2", content.get("state")))
+        else:
+            # `state` is what workers of before STOPPED was known go by.
+            self._targets[name] = TargetState(content.get("state.v2", content.get("state")))
+        self._changed(name)
 
     def _take_commit(self, name: str, content: Any) -> None:
         found = self._uncommitted.pop(name, {})
@@ -136,6 +143,7 @@ class ConfigLog:
         else:
             self._tasks.pop(name, None)
             self.inconsistent.add(name)
+        self._changed(name)
 
 
 def connector_records(

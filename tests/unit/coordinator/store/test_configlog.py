@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,35 @@ def test_a_session_key_survives_its_record():
     key = SessionKey(bytes(range(32)), "HmacSHA256", 1_700_000_000_000)
     put(log, session_key_records(key))
     assert log.session_key == key
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_snapshot_is_the_same_whenever_it_is_taken(seed: int) -> None:
+    """One log is asked after every record, another only at the end: neither what is told nor its order differs."""
+    chance = random.Random(seed)
+    asked, last = ConfigLog(), ConfigLog()
+    for number in range(300):
+        name = f"c{chance.randrange(8)}"
+        records = chance.choice(
+            [
+                connector_records(name, {"name": name, "number": str(number)}),
+                connector_records(name, {"name": name}, TargetState.PAUSED),
+                target_records(name, chance.choice(list(TargetState))),
+                task_records(name, [{"task": str(number)}] * chance.randrange(3)),
+                deletion_records(name),
+                [(f"commit-{name}", b'{"tasks":9}')],
+                [(f"target-state-{name}", None)],
+            ]
+        )
+        for key, value in records:
+            asked.apply(key.encode(), value)
+            last.apply(key.encode(), value)
+            before = asked.snapshot()
+        assert asked.snapshot() is before
+    told = last.snapshot().connectors
+    assert list(before.connectors.items()) == list(told.items())
+    assert {name: kept.config for name, kept in told.items()} == last._configs
+    assert {name: kept.tasks for name, kept in told.items() if kept.tasks} == {
+        name: tasks for name, tasks in last._tasks.items() if tasks and name in told
+    }
+    assert all(kept.target_state is last._targets.get(name, TargetState.STARTED) for name, kept in told.items())
