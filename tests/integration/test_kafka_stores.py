@@ -199,7 +199,7 @@ def test_while_kafka_is_away_a_change_is_refused_in_time_and_nothing_of_it_stays
         own_kafka.start()
         monkeypatch.undo()
         if told:  # where the transaction could not be ended in time either
-            with pytest.raises(FencedError):
+            with pytest.raises(TransientError, match=f"could not write to {made.group}-config"):
                 ours.configs.put_connector("c", {"a": "3"})
         again = made.writer()
         again.claim()
