@@ -61,6 +61,32 @@ def test_positions_come_back_with_the_data(tmp_path: Path, name: str) -> None:
     assert stored == [kafka_position("orders", 0, 1)]
 
 
+def test_rows_wait_for_the_mark_that_covers_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wherry_table.sink.GATHERED_BYTES_MAX", 1)
+    path = tmp_path / "a.db"
+    sink, _ = opened(path)
+    sink.write_batch(json_batch('{"i":1}', end=1))
+    sink.write_batch(json_batch('{"i":2}'))
+    assert rows(path) == [(1,)]
+    sink.write_batch(json_batch('{"i":3}', end=3))
+    assert rows(path) == [(1,), (2,), (3,)]
+    sink.write_batch(json_batch('{"i":4}'))
+    sink.close()
+    sink, stored = opened(path)
+    sink.close()
+    assert (rows(path), stored) == ([(1,), (2,), (3,)], [kafka_position("orders", 0, 3)])
+
+
+def test_rows_that_no_mark_ever_covers_are_written_out_when_there_is_no_more_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wherry_table.sink.UNMARKED_BYTES_MAX", 1)
+    sink, _ = opened(tmp_path / "a.db")
+    sink.write_batch(json_batch('{"i":1}'))
+    assert rows(tmp_path / "a.db") == [(1,)]
+    sink.close()
+
+
 @pytest.mark.parametrize("name", ["a.duckdb", "a.db"])
 def test_an_operators_change_of_offsets_reaches_the_file(tmp_path: Path, name: str) -> None:
     config = TableConfig.parse({"name": "c", "database": str(tmp_path / name)})

@@ -57,6 +57,10 @@ class Sink(Plugin[ConfigT]):
     Override one of `write_record`, `write` and `write_batch`, and `flush` where rows are not durable at once.
     Each is called by one thread.
 
+    A TRANSACTIONAL sink stores rows together with the mark that stands after them. A batch without marks is a piece of
+    one that was cut, because schemas change in it or it is too large for one message: made durable by itself it would
+    come again after a crash, so it waits for the batch that brings the mark, or for `flush`.
+
     Attributes:
         sink_class: APPEND, IDEMPOTENT, TWO_PHASE or TRANSACTIONAL; decides which guarantee a pipeline can give.
         typed: Whether it wants records with a schema: the engine parses JSON into the schema of `ensure_target`.

@@ -39,8 +39,12 @@ class PositionTable:
         )
         self._database.commit()
 
-    def claim(self, partitions: Sequence[str]) -> list[Position]:
+    def claim(self, partitions: Sequence[str], *, commit: bool = True) -> list[Position]:
         """Takes partitions over and tells what is stored for them. Waits for a transaction that is storing it just now.
+
+        Args:
+            partitions: The partitions.
+            commit: Whether this is a transaction of its own, rather than part of one that is under way.
 
         Raises:
             FencedError: A newer generation has them.
@@ -57,7 +61,8 @@ class PositionTable:
                 self._database.rollback()
                 raise self._fenced(partition)
             found.append(Position(partition, rows[0][0]))
-        self._database.commit()
+        if commit:
+            self._database.commit()
         self._claimed.update(partitions)
         return [position for position in found if position.offset is not None]
 

@@ -79,6 +79,7 @@ class _JdbcSink(Sink[Any]):
         self._writer = TableWriter(self._database, self._settings, self._positions)
         self._written = {position.partition: position for position in stored}
         self._reached: dict[str, Position] = {}
+        self._is_begun = False
         return stored
 
     def partitions_changed(self, partitions: Sequence[Mapping[str, Any]]) -> None:
@@ -88,21 +89,27 @@ class _JdbcSink(Sink[Any]):
             self._written |= {position.partition: position for position in self._positions.claim(new)}
 
     def write_batch(self, batch: Batch) -> list[RowError]:
-        """Writes a batch in one transaction; rows that are in the database already are left out."""
+        """Writes a batch in one transaction; rows that are in the database already are left out.
+
+        A batch without a mark is a piece of one that was cut: were its rows visible before those that bring the
+        position, they would come again after a crash. So the transaction stays open until a mark or a flush.
+        """
         if self._positions is not None:
             new = self._positions.unclaimed(mark.position.partition for mark in batch.marks)
             if new:
-                self._written |= {position.partition: position for position in self._positions.claim(new)}
+                claimed = self._positions.claim(new, commit=not self._is_begun)
+                self._written |= {position.partition: position for position in claimed}
         fresh, start = self._unwritten(batch)
         if start:
             self.filtered(start)
         self._reached |= {mark.position.partition: mark.position for mark in batch.marks}
-        errors = self._store(fresh) if fresh.num_rows else []
+        whole = bool(batch.marks) or self._positions is None
+        errors = self._store(fresh, whole=whole) if fresh.num_rows else []
         return [replace(error, row=error.row + start) for error in errors]
 
     def flush(self, final: bool) -> None:
         """Stores the positions that moved without rows: a transaction for each of them would take longer than rows."""
-        if self._reached:
+        if self._reached or self._is_begun:
             self._store(None)
 
     def close(self) -> None:
@@ -144,9 +151,13 @@ class _JdbcSink(Sink[Any]):
             table.alter(Position.of(partition, offset) for partition, offset in offsets)
         return True
 
-    def _store(self, rows: Batch | None) -> list[RowError]:
-        """Writes rows, and all positions reached up to their end, in one transaction."""
+    def _store(self, rows: Batch | None, *, whole: bool = True) -> list[RowError]:
+        """Writes rows, and all positions reached up to their end; in one transaction with those before them."""
+        if not whole:
+            self._is_begun = True
+            return self._writer.write(rows, commit=False)
         errors = self._writer.write(rows, self._reached.values())
+        self._is_begun = False
         self._written |= self._reached
         self._reached = {}
         return errors

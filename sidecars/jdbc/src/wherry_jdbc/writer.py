@@ -35,18 +35,19 @@ class TableWriter:
         self._known: dict[TableName, list[Column]] = {}
         self._stages: dict[tuple[Column, ...], str] = {}
 
-    def write(self, batch: Batch | None, reached: Iterable[Position] = ()) -> list[RowError]:
+    def write(self, batch: Batch | None, reached: Iterable[Position] = (), *, commit: bool = True) -> list[RowError]:
         """Writes a batch and positions in one transaction.
 
         Args:
             batch: The rows; None writes only positions.
             reached: The position of each partition after these rows.
+            commit: Whether the transaction ends; otherwise it goes on with the next batch.
 
         Returns:
             The rows that can't be written; all others are.
 
         Raises:
-            WherryError: Nothing of the batch was written.
+            WherryError: Nothing of the batch was written, nor of those whose transaction it went on with.
         """
         errors: list[RowError] = []
         try:
@@ -54,7 +55,8 @@ class TableWriter:
                 errors += self._write_part(topic, part, first)
             if self._positions:
                 self._positions.store(reached)
-            self._database.commit()
+            if commit:
+                self._database.commit()
         except BaseException:
             self._database.rollback()
             # What a rolled-back transaction made isn't there any more.

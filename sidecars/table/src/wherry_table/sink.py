@@ -19,6 +19,8 @@ from wherry_table.files import POSITIONS, TableFile, open_file, quoted
 from wherry_table.rows import rows_of
 
 GATHERED_BYTES_MAX = 8 << 20
+# What a source sends in one piece at most before the engine lets it go on without a position, and a little more.
+UNMARKED_BYTES_MAX = 80 << 20
 SUFFIXES_OF_SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
@@ -94,7 +96,9 @@ class TableSink(Sink[TableConfig]):
                 self._gathered.append((self.config.table_name_format.replace("${topic}", topic), rows.columns))
                 self._gathered_bytes += rows.columns.nbytes
         self._reached |= {mark.position.partition: mark.position for mark in batch.marks}
-        if self._gathered_bytes >= GATHERED_BYTES_MAX:
+        # Rows that no mark covers yet are pieces of a batch that was cut: written out alone they would come again after
+        # a crash. They wait for their mark, as long as there is room.
+        if self._gathered_bytes >= (GATHERED_BYTES_MAX if batch.marks else UNMARKED_BYTES_MAX):
             self._write_out()
         return errors
 
