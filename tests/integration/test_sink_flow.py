@@ -83,3 +83,40 @@ def test_what_was_staged_is_seen_once_though_the_coordinator_dies_while_it_is_ap
     assert eventually(lambda: group_offsets(bootstrap, "connect-stager")[topic, 0] == 300, FLOW_TIMEOUT_S)
     assert done(tmp_path) == sorted(f"0:{number}" for number in range(300))
     assert "had staged rows that may not have been applied" in worker.log_path.read_text()
+
+
+def test_a_direct_pipeline_into_a_sink_that_stages_shows_each_row_once_though_the_coordinator_dies(
+    worker: Standalone, tmp_path: Path
+) -> None:
+    source = tmp_path / "in"
+    own = staging(tmp_path)
+    config = {
+        "connector.class": "FileStreamSource", "tasks.max": "1", "topic": "t", "file": str(source),
+        "sink.connector.class": own["connector.class"], "sink.folder": own["folder"],
+        "wherry.delivery": "exactly-once",
+    }  # fmt: skip
+
+    def write(start: int) -> None:
+        with source.open("a") as file:
+            file.writelines(f"{number}\n" for number in range(start, start + 100))
+
+    write(0)
+    create(worker, "straight", config)
+    assert eventually(lambda: len(done(tmp_path)) == 100, FLOW_TIMEOUT_S), worker.log_tail()
+    # Applied, and then it dies before the position is kept: read again from there, each row would be seen twice.
+    (tmp_path / "hang-after").touch()
+    write(100)
+    assert eventually((tmp_path / "hanging-after").exists, FLOW_TIMEOUT_S), worker.log_tail()
+    # What is staged is no position of the source.
+    [(partition, _)] = worker.rest.offsets("straight")
+    assert partition == {"filename": str(source)}
+    worker.kill()
+    write(200)
+    worker.start()
+    create(worker, "straight", config)
+    assert eventually(lambda: len(done(tmp_path)) >= 300, FLOW_TIMEOUT_S), worker.log_tail()
+    assert done(tmp_path) == sorted(f"None:{number}" for number in range(300))
+    length = source.stat().st_size
+    assert eventually(
+        lambda: [offset for _, offset in worker.rest.offsets("straight")] == [{"position": length}], FLOW_TIMEOUT_S
+    )

@@ -15,6 +15,7 @@ from wherry.contract.errors import ErrorClass, WherryError
 from wherry.contract.position import Position, TopicPartition, kafka_position, parse_kafka_position
 from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
 from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.staged import is_entry
 from wherry.coordinator.store import OffsetStore
 
 COMMIT_ATTEMPTS_MAX: Final = 8
@@ -57,7 +58,7 @@ class PositionKeeper:
     def load(self, spec: ConnectorSpec) -> list[Position]:
         """All positions of a connector."""
         if spec.kind is Kind.SOURCE:
-            return self._offsets.load(spec.name)
+            return self._load(spec.name)
         found = self._kafka.group_offsets(group_of(spec.name, spec.config))
         return [kafka_position(p.topic, p.partition, offset) for p, offset in sorted(found.items())]
 
@@ -72,11 +73,15 @@ class PositionKeeper:
 
     def load_source(self, name: str, partitions: Sequence[str]) -> list[Position]:
         """Positions of a source: of these partitions in their order, or all if there are none."""
-        stored = self._offsets.load(name)
+        stored = self._load(name)
         if not partitions:
             return stored
         by_partition = {position.partition: position for position in stored}
         return [by_partition.get(partition, Position(partition, None)) for partition in partitions]
+
+    def _load(self, name: str) -> list[Position]:
+        """Positions of a source, without what a direct pipeline's sink has staged."""
+        return [position for position in self._offsets.load(name) if not is_entry(position)]
 
     def commit(self, spec: ConnectorSpec, positions: Sequence[Position], *, in_transaction: bool = False) -> None:
         """Store positions; tries again for a while.
@@ -123,7 +128,9 @@ class PositionKeeper:
             if positions is None:
                 self._offsets.reset(spec.name)
             else:
-                self._offsets.write(spec.name, positions)
+                # What a direct pipeline's sink has staged belongs to the old positions.
+                staged = [Position(old.partition, None) for old in self._offsets.load(spec.name) if is_entry(old)]
+                self._offsets.write(spec.name, [*staged, *positions])
             return
         self.may_write()
         # What a two-phase sink has staged belongs to the old positions.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wherry.contract import mirror, to_proto
-from wherry.contract.description import ClassDescription
+from wherry.contract.description import ClassDescription, SinkClass
 from wherry.contract.position import Position
 from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
@@ -84,10 +84,20 @@ class Grants:
         found = [(self.description(spec), self.sidecar)]
         if direct.is_direct(spec.config):
             sink = self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
-            found.append((sink, self._sink_sidecar))
+            found.append((sink, self.sink_sidecar))
         return [make(spec, generation) for described, make in found if described.capabilities.alter_offsets]
 
-    def _sink_sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
+    def stages(self, spec: ConnectorSpec) -> bool:
+        """Whether what a connector writes is staged first, and applied by a call of its own."""
+        if direct.is_direct(spec.config):
+            sink = self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
+        elif spec.kind is Kind.SINK:
+            sink = self.description(spec)
+        else:
+            return False
+        return sink.sink_class is SinkClass.TWO_PHASE
+
+    def sink_sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
         """The sink's sidecar of a direct pipeline."""
         plugin = self._plugins.resolve(spec.config[direct.SINK_CLASS])
         return self._sidecar(spec, generation, plugin, direct.sink_config(self.resolved(spec.config)))
@@ -137,7 +147,7 @@ class Grants:
         kind = _PIPELINES[effect.spec.kind]
         if direct.is_direct(effect.spec.config):
             kind = lease_pb2.PIPELINE_KIND_DIRECT
-            sidecars.append(self._sink_sidecar(effect.spec, effect.generation))
+            sidecars.append(self.sink_sidecar(effect.spec, effect.generation))
         elif sidecar.class_name == mirror.SOURCE_CLASS:
             # The plugin only plans; records go from cluster to cluster without passing through it.
             kind, sidecars = lease_pb2.PIPELINE_KIND_MIRROR, []

@@ -18,7 +18,6 @@ import grpc
 from opentelemetry.trace import Span
 
 from wherry.contract import trace
-from wherry.contract.description import SinkClass
 from wherry.contract.errors import GRPC_CODES, WherryError
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
@@ -226,7 +225,7 @@ class Hands:
             try:
                 self.keeper.may_write()  # Invariant 2: what a deposed leader hands out, another one hands out too.
                 self._settle_fences(effect.connector)
-                if self._stages(effect.spec):
+                if self.grants.stages(effect.spec):
                     self.staged.recover(effect.spec, effect.generation)
                 response = self.grants.lease(effect, self.keeper.load_for(effect.spec, effect.work))
             except WherryError as error:
@@ -238,9 +237,6 @@ class Hands:
                 self.control.grant(effect.request, response)
 
         self._in_order(effect.connector, grant)
-
-    def _stages(self, spec: ev.ConnectorSpec) -> bool:
-        return spec.kind is ev.Kind.SINK and self.grants.description(spec).sink_class is SinkClass.TWO_PHASE
 
     @_do.register
     def _(self, effect: fx.RefuseLease) -> None:

@@ -24,6 +24,7 @@ from wherry.contract.position import Position, kafka_partition_json, parse_kafka
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import events as ev
 from wherry.coordinator.commits import group_of
+from wherry.coordinator.config import direct
 from wherry.coordinator.effects import LoadPlan
 from wherry.coordinator.grants import Grants
 from wherry.coordinator.hosts import Acquired, HostClient, quietly_release
@@ -87,6 +88,8 @@ class Planner:
         self._keep_config = keep_config
         self._lock = threading.Lock()
         self._held: dict[str, _Held] = {}
+        # Sinks of direct pipelines, held to apply what they have staged.
+        self._held_sinks: dict[str, _Held] = {}
         self._shared = SharedPlanning(hosts, self._take, self._shared_ended)
 
     def plan(self, effect: LoadPlan, positions: Sequence[Position]) -> ev.SourcePlan | ev.SinkPlan:
@@ -110,18 +113,21 @@ class Planner:
             return ev.SourcePlan(self._source_plan(effect, positions))
 
     def release(self, connector: str) -> bool:
-        """Let go of a connector's sidecar; False if none was held."""
+        """Let go of a connector's sidecars; False if none was held."""
         with self._lock:
-            held = self._held.pop(connector, None)
-        if held is None:
-            return False
+            found = [kept.pop(connector, None) for kept in (self._held, self._held_sinks)]
+        for held in found:
+            if held is not None:
+                self._let_go(held)
+        return any(held is not None for held in found)
+
+    def _let_go(self, held: _Held) -> None:
         held.released = True
         held.client.close()
         if held.share is not None:
             self._shared.let_go(held.share)
         if held.acquired is not None:
             quietly_release(self._hosts, held.acquired, held.holder)
-        return True
 
     def _give_up(self, connector: str, error: TransientError) -> bool:
         """Let go of a sidecar that did not do, so that another may try; False if that would change nothing.
@@ -149,13 +155,14 @@ class Planner:
         self, spec: ev.ConnectorSpec, generation: int, tokens: Sequence[bytes], positions: Sequence[Position]
     ) -> None:
         """Have a two-phase sink apply what it staged, perhaps in an older generation; repeating it is harmless."""
-        held = self._hold(spec, generation)
+        hold = self._hold_sink if direct.is_direct(spec.config) else self._hold
+        held = hold(spec, generation)
         try:
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
         except TransientError as error:
             # It may have died since the last commit: the host starts another one, once.
             self._give_up(spec.name, error)
-            held = self._hold(spec, generation)
+            held = hold(spec, generation)
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
     def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
@@ -209,6 +216,21 @@ class Planner:
             self._held[spec.name] = held
         if held.share is None:
             self._listen(spec, held)
+        return held
+
+    def _hold_sink(self, spec: ev.ConnectorSpec, generation: int) -> _Held:
+        """The sink's sidecar of a direct pipeline; that of its source is held beside it, for plans."""
+        with self._lock:
+            held = self._held_sinks.get(spec.name)
+        if held is not None and held.generation == generation:
+            return held
+        if held is not None:
+            self._let_go(held)
+        holder = f"staged-{spec.name}-{generation}"
+        acquired = self._hosts.acquire(self._grants.sink_sidecar(spec, generation), holder)
+        held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
+        with self._lock:
+            self._held_sinks[spec.name] = held
         return held
 
     def _share(self, spec: ev.ConnectorSpec, generation: int) -> _Held | None:

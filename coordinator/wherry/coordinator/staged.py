@@ -6,8 +6,9 @@ are committed, then the entry is forgotten. Whoever dies in between leaves the e
 connector begins only after it was applied: rows are seen exactly once, because the positions that the lease starts from
 are those of what was applied.
 
-Entries live beside the positions of sources, under the name of the sink and a partition that names the lease. A
-connector that is deleted keeps them as it keeps its offsets; an operator who alters its offsets drops them.
+Entries live beside the positions of sources, under the name of the connector and a partition that names the lease; of
+a direct pipeline beside its own positions, which are told without them. A connector that is deleted keeps them as it
+keeps its offsets; an operator who alters its offsets drops them.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class Staged:
         Raises:
             ConfigError: The entry is damaged.
         """
-        partition = json.loads(position.partition)
-        if not isinstance(partition, dict) or set(partition) != {_KEY} or position.offset is None:
+        if not is_entry(position) or position.offset is None:
             return None
+        partition = json.loads(position.partition)
         try:
             kept = json.loads(position.offset)
             return cls(
@@ -85,6 +86,14 @@ class Staged:
                 f"What lease {partition[_KEY]} has staged can't be read back from the offsets ({error}): settle it at "
                 "the destination by hand, then alter the connector's offsets, which drops the entry."
             ) from None
+
+
+def is_entry(position: Position) -> bool:
+    """Whether what lies among a connector's positions is such an entry, and no position."""
+    if _KEY not in position.partition:
+        return False
+    partition = json.loads(position.partition)
+    return isinstance(partition, dict) and set(partition) == {_KEY}
 
 
 class StagedCommits:

@@ -12,6 +12,7 @@ from wherry.contract.plan import Work
 from wherry.contract.position import Position, TopicPartition, kafka_partition_json, kafka_position
 from wherry.coordinator.commits import COMMIT_ATTEMPTS_MAX, PositionKeeper, group_of
 from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
+from wherry.coordinator.staged import Staged, is_entry
 
 SOURCE = ConnectorSpec("src", Kind.SOURCE, {})
 SINK = ConnectorSpec("snk", Kind.SINK, {})
@@ -142,3 +143,25 @@ def test_positions_of_a_sink_stay_where_they_are_once_another_coordinator_leads(
         with pytest.raises(FencedError):
             write()
     assert (desk.kafka.groups, desk.offsets.kept) == ({"connect-snk": {A: 10, B: 20}}, {"a": "1", "b": "2"})
+
+
+def staged() -> Position:
+    return Staged("src-0-3-1", 3, (b"token",), (Position("a", "9"),)).position()
+
+
+def test_what_a_direct_pipelines_sink_has_staged_is_no_position(desk: Desk) -> None:
+    desk.offsets.write("src", [staged()])
+    assert desk.keeper.load(SOURCE) == [Position("a", "1"), Position("b", "2")]
+    assert desk.keeper.load_for(SOURCE, TaskWork(Work("0"))) == [Position("a", "1"), Position("b", "2")]
+
+
+def test_who_alters_the_offsets_of_a_direct_pipeline_drops_what_belongs_to_the_old_ones(desk: Desk) -> None:
+    desk.offsets.write("src", [staged()])
+    desk.keeper.alter(SOURCE, [Position("a", "5")])
+    assert desk.offsets.kept == {"a": "5", "b": "2", staged().partition: ""}
+
+
+def test_a_position_whose_partition_only_looks_like_an_entry_stays_one() -> None:
+    assert is_entry(staged())
+    assert not is_entry(Position('{"wherry.staged":"l","table":"t"}', "1"))
+    assert not is_entry(Position('"wherry.staged"', "1"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wherry.contract.config import ConfigDef, ConfigKey, ConfigType
-from wherry.contract.description import Capabilities, ClassDescription, Role
+from wherry.contract.description import Capabilities, ClassDescription, Role, SinkClass
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
@@ -151,3 +151,18 @@ def test_a_direct_pipeline_has_two_sidecars_and_neither_sees_the_others_secrets(
     assert (dict(source.secrets), dict(sink.secrets)) == ({"password": "source's"}, {"password": "sink's"})
     assert "sink" not in str(dict(source.config))
     assert dict(sink.config) == {"name": "", "connector.class": "Thing"}
+
+
+@pytest.mark.parametrize(("sink_class", "stages"), [(SinkClass.TWO_PHASE, True), (SinkClass.TRANSACTIONAL, False)])
+def test_the_sinks_class_decides_whether_rows_are_staged_also_behind_a_source(
+    sink_class: SinkClass, stages: bool
+) -> None:
+    def description(role: Role) -> ClassDescription:
+        return ClassDescription(f"org.example.{role.name}", role, ConfigDef(()), sink_class=sink_class)
+
+    registry = SimpleNamespace(resolve=lambda name: name, description=lambda name: description(Role[name]))
+    made = Grants(SimpleNamespace(), registry, TIMINGS, "")  # type: ignore[arg-type]
+    assert made.stages(ConnectorSpec("c", Kind.SINK, {"connector.class": "SINK"})) is stages
+    pipeline = {"connector.class": "SOURCE", "sink.connector.class": "SINK"}
+    assert made.stages(ConnectorSpec("c", Kind.SOURCE, pipeline)) is stages
+    assert not made.stages(ConnectorSpec("c", Kind.SOURCE, {"connector.class": "SOURCE"}))

@@ -57,10 +57,6 @@ def problems(
         return {SINK_CLASS: [invalid(SINK_CLASS, name, "Class could not be found.")]}
     if sink.role is not Role.SINK:
         return {SINK_CLASS: [invalid(SINK_CLASS, name, f"{sink.class_name} is no sink.")]}
-    if sink.sink_class is SinkClass.TWO_PHASE:
-        return {
-            SINK_CLASS: [invalid(SINK_CLASS, name, "A two-phase sink can't end a direct pipeline in this release.")]
-        }
     if sink.capabilities.raw:
         return {SINK_CLASS: [invalid(SINK_CLASS, name, f"{sink.class_name} takes bytes from Kafka only.")]}
     return {

@@ -59,7 +59,6 @@ def test_a_source_and_a_sink_are_a_pipeline() -> None:
         (sink(), sink(), "makes a pipeline of a source; org.example.Table is a sink"),
         (SOURCE, None, "Class could not be found"),
         (SOURCE, SOURCE, "org.example.Files is no sink"),
-        (SOURCE, sink(SinkClass.TWO_PHASE), "two-phase sink"),
         (SOURCE, sink(raw=True), "bytes from Kafka only"),
     ],
 )
