@@ -155,13 +155,17 @@ class Planner:
         self, spec: ev.ConnectorSpec, generation: int, tokens: Sequence[bytes], positions: Sequence[Position]
     ) -> None:
         """Have a two-phase sink apply what it staged, perhaps in an older generation; repeating it is harmless."""
-        hold = self._hold_sink if direct.is_direct(spec.config) else self._hold
+        is_direct = direct.is_direct(spec.config)
+        hold = self._hold_sink if is_direct else self._hold
         held = hold(spec, generation)
         try:
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
         except TransientError as error:
             # It may have died since the last commit: the host starts another one, once.
-            self._give_up(spec.name, error)
+            if is_direct:
+                self._drop_sink(spec.name)
+            else:
+                self._give_up(spec.name, error)
             held = hold(spec, generation)
             held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
 
@@ -224,14 +228,19 @@ class Planner:
             held = self._held_sinks.get(spec.name)
         if held is not None and held.generation == generation:
             return held
-        if held is not None:
-            self._let_go(held)
+        self._drop_sink(spec.name)
         holder = f"staged-{spec.name}-{generation}"
         acquired = self._hosts.acquire(self._grants.sink_sidecar(spec, generation), holder)
         held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
         with self._lock:
             self._held_sinks[spec.name] = held
         return held
+
+    def _drop_sink(self, connector: str) -> None:
+        with self._lock:
+            held = self._held_sinks.pop(connector, None)
+        if held is not None:
+            self._let_go(held)
 
     def _share(self, spec: ev.ConnectorSpec, generation: int) -> _Held | None:
         """A part of the plugin's shared process; None when the connector is to have one of its own."""

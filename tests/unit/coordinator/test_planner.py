@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from wherry.contract.errors import AuthError, ConfigError, ErrorClass
+from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError
 from wherry.contract.position import TopicPartition, kafka_partition_json
+from wherry.coordinator import planner as planner_module
 from wherry.coordinator.effects import LoadPlan
 from wherry.coordinator.events import ConnectorSpec, Kind, SinkPlan
 from wherry.coordinator.planner import Planner, failure_of, partitions_of
@@ -86,3 +87,51 @@ def test_partitions_without_anything_new_are_told_of_connectors_taken_up_again(
     assert isinstance(plan, SinkPlan)
     assert len(plan.partitions) == 4
     assert plan.caught_up == {kafka_partition_json(topic, 0) for topic in caught_up}
+
+
+class Sidecars:
+    """Sidecars by their class; the first client of one may find its process gone."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.released: list[str] = []
+        self.commits: list[tuple[str, tuple[bytes, ...]]] = []
+        self.gone = 0
+
+    def acquire(self, sidecar: str, holder: str) -> SimpleNamespace:
+        self.started.append(sidecar)
+        return SimpleNamespace(endpoint=sidecar, id=holder)
+
+    def client(self, endpoint: str, *, ready: bool) -> SimpleNamespace:
+        def commit(generation: int, tokens: Sequence[bytes], positions: object, *, deadline_s: float) -> None:
+            if self.gone:
+                self.gone -= 1
+                raise TransientError("It is gone.", reason="UNAVAILABLE")
+            self.commits.append((endpoint, tuple(tokens)))
+
+        return SimpleNamespace(commit=commit, close=lambda: None)
+
+
+def test_what_a_direct_pipeline_staged_is_applied_by_its_sink_which_is_replaced_once_when_it_has_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sidecars = Sidecars()
+    monkeypatch.setattr(planner_module, "SidecarClient", sidecars.client)
+    monkeypatch.setattr(planner_module, "quietly_release", lambda _, __, holder: sidecars.released.append(holder))
+    grants = SimpleNamespace(sink_sidecar=lambda spec, generation: f"sink of {spec.name}")
+    planner = Planner(sidecars, None, grants, lambda event: None, lambda name, values: None)  # type: ignore[arg-type]
+    spec = ConnectorSpec("p", Kind.SOURCE, {"sink.connector.class": "Staging"})
+    planner.apply_tokens(spec, 3, [b"1"], [])
+    planner.apply_tokens(spec, 3, [b"2"], [])
+    assert sidecars.started == ["sink of p"]
+    sidecars.gone = 1
+    planner.apply_tokens(spec, 3, [b"3"], [])
+    planner.apply_tokens(spec, 4, [b"4"], [])
+    assert sidecars.started == ["sink of p"] * 3
+    assert [tokens for _, tokens in sidecars.commits] == [(b"1",), (b"2",), (b"3",), (b"4",)]
+    assert planner.release("p")
+    assert not planner.release("p")
+    assert sidecars.released == ["staged-p-3", "staged-p-3", "staged-p-4"]
+    sidecars.gone = 2
+    with pytest.raises(TransientError):
+        planner.apply_tokens(spec, 4, [b"5"], [])
