@@ -81,6 +81,9 @@ class _Grants:
     def description(self, spec: ev.ConnectorSpec) -> _Description:
         return _Description()
 
+    def stages(self, spec: ev.ConnectorSpec) -> bool:
+        return False
+
     def lease(self, effect: fx.GrantLease, positions: Sequence[Position]) -> lease_pb2.OpenLeaseResponse:
         response = lease_pb2.OpenLeaseResponse(
             task=effect.task,
