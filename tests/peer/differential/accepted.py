@@ -22,6 +22,8 @@ ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
 CYCLE_MS = 146_097 * 86_400_000
 _JAVA = DateFormat("EEE MMM dd HH:mm:ss 'UTC' yyyy")
 NUMBER_OR_WHOLE = re.compile(rb"-?\d+(?:\.\d+)?")
+# How a byte that is no UTF-8 shows.
+DAMAGED = re.compile(rb"\\\\x[0-9a-f]{2}")
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _UNWRITABLE = {"unwritable": True}
 MESSAGE = "__connect.errors.exception.message"
@@ -208,7 +210,31 @@ def _is_other_masked_field(difference: Difference) -> bool:
 
 _MASKED = re.compile(rb"Cannot mask value of type class [\w.]+ with custom replacement\.")
 
+
+def _is_path_of_a_later_version(difference: Difference) -> bool:
+    """A path of several steps for ValueToKey."""
+    config = difference.case.config
+    names = [key.removesuffix(".type") for key, value in config.items() if value.endswith(".ValueToKey")]
+    return any(
+        config.get(f"{name}.field.syntax.version", "V1").upper() == "V2" and "." in config.get(f"{name}.fields", "")
+        for name in names
+    )
+
+
+def _is_damaged_header(difference: Difference) -> bool:
+    one, other = difference.connect, difference.wherry
+    return _texts(one, other) and one != other and one == DAMAGED.sub(rb"\\ufffd", other)
+
+
 ACCEPTED: tuple[Accepted, ...] = (
+    Accepted(
+        "ValueToKey knows no `field.syntax.version` in 4.3 and takes a path for a name; we read it as later versions do.",
+        _is_path_of_a_later_version,
+    ),
+    Accepted(
+        "A header that is no UTF-8 reaches a sink as it came; Kafka Connect puts U+FFFD where it is damaged.",
+        _is_damaged_header,
+    ),
     Accepted(
         "JSON without a schema that no step looked into goes on as its source wrote it, byte for byte.",
         _is_same_json,
