@@ -228,7 +228,7 @@ def _is_damaged_header(difference: Difference) -> bool:
 
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
-        "ValueToKey knows no `field.syntax.version` in 4.3 and takes a path for a name; we read it as later versions do.",
+        "ValueToKey of 4.3 knows no `field.syntax.version` and takes a path for a name; we read it as later ones do.",
         _is_path_of_a_later_version,
     ),
     Accepted(
