@@ -83,19 +83,22 @@ class Grants:
         """The sidecars that have a say when offsets are changed: of the connector, and of a direct pipeline's sink."""
         found = [(self.description(spec), self.sidecar)]
         if direct.is_direct(spec.config):
-            sink = self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
-            found.append((sink, self.sink_sidecar))
+            found.append((self._sink_of(spec), self.sink_sidecar))
         return [make(spec, generation) for described, make in found if described.capabilities.alter_offsets]
 
     def stages(self, spec: ConnectorSpec) -> bool:
         """Whether what a connector writes is staged first, and applied by a call of its own."""
         if direct.is_direct(spec.config):
-            sink = self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
+            sink = self._sink_of(spec)
         elif spec.kind is Kind.SINK:
             sink = self.description(spec)
         else:
             return False
         return sink.sink_class is SinkClass.TWO_PHASE
+
+    def _sink_of(self, spec: ConnectorSpec) -> ClassDescription:
+        """What the sink of a direct pipeline says of itself."""
+        return self._plugins.description(self._plugins.resolve(spec.config[direct.SINK_CLASS]))
 
     def sink_sidecar(self, spec: ConnectorSpec, generation: int) -> lease_pb2.SidecarSpec:
         """The sink's sidecar of a direct pipeline."""
