@@ -144,10 +144,11 @@ def test_bytes_of_credit_bind_too() -> None:
 def test_a_starved_source_holds_a_bounded_number_of_rows() -> None:
     with reading("endless", credit_frames=0, credit_bytes=0) as engine:
         assert engine.step()
-        time.sleep(0.5)
-        held = len(Lines.yielded)
-        time.sleep(0.5)
-        assert len(Lines.yielded) == held, "the generator waits"
+        held = -1
+        deadline = time.monotonic() + 30.0
+        while held != (held := len(Lines.yielded)):
+            assert time.monotonic() < deadline, f"the generator doesn't wait: {held} rows"
+            time.sleep(1.0)
         assert held <= 2 * _intake.ROWS_QUEUED_MAX, "one frame made, and a queue full"
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Arrow takes its allocator when it is loaded: one heap for all a sidecar holds is smaller than two.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
 from wherry.contract.batch import HEADERS_TYPE, JSON_TYPE, TIMESTAMP_TYPE, RowError
 from wherry.contract.config import Secret
 from wherry.contract.description import SinkClass, SourceClass
