@@ -174,7 +174,9 @@ def test_a_connector_is_created_paused_stopped_moved_and_deleted_over_rest(share
     assert shared.request("POST", "/connectors", {"name": name, "config": config})[0] == 409
 
     def state() -> tuple[str, list[str]]:
-        _, shown = shared.request("GET", f"/connectors/{name}/status")
+        code, shown = shared.request("GET", f"/connectors/{name}/status")
+        if code == 404:  # As in Kafka Connect, a connector has no status until it was begun.
+            return "", []
         return shown["connector"]["state"], [task["state"] for task in shown.get("tasks", ())]
 
     until(lambda: state() == ("RUNNING", ["RUNNING"]), "RUNNING")
