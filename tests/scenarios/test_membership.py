@@ -10,6 +10,8 @@ from wherry.coordinator.membership import TRANSITIONS, Effect, Input, Membership
 
 SCENARIO = Path(__file__).parent / "leadership/membership.txt"
 
+ANSWERS = (Input.CLAIMED, Input.CLAIM_FAILED, Input.LEAD_FAILED, Input.CONFIRMED, Input.REFUTED)
+
 
 def blocks() -> Iterator[tuple[int, str, str]]:
     """Line number, command and what follows of every block."""
@@ -51,7 +53,7 @@ def test_whatever_comes_lost_late_twice_or_in_any_order_nobody_writes_on_doubtfu
         membership, sure = Membership(), False
         for _ in range(80):
             given = chance.choice([i for i in Input if i is not Input.LEAVE])
-            answers = given in (Input.CLAIMED, Input.CLAIM_FAILED, Input.CONFIRMED, Input.REFUTED)
+            answers = given in ANSWERS
             claim = membership.claim - chance.choice([0, 0, 0, 1]) if answers else None
             if given in doubts:
                 sure = False

@@ -189,7 +189,7 @@ class DistributedWorker(StandaloneWorker):
 
     def depose(self) -> None:
         """Drop all work at once."""
-        _log.warning("Another coordinator leads the cluster %s now; this one drops its work", self._group)
+        _log.warning("This coordinator no longer leads the cluster %s and drops its work", self._group)
         self._writer.release()
         self.herder.depose()
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from wherry.contract.errors import AuthError, ConfigError, FencedError, WherryError
+from wherry.contract.errors import AuthError, ConfigError, FencedError, TransientError, WherryError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.membership import Effect, Input, Membership, Phase, step
@@ -277,7 +277,7 @@ class Leadership:
             case Effect.CLAIM:
                 self._aside.submit(self._claim, claim)
             case Effect.LEAD:
-                self._aside.submit(self._guarded, self._leading.lead)
+                self._aside.submit(self._lead, claim)
             case Effect.ASK:
                 self._aside.submit(self._ask, claim)
             case Effect.DEPOSE:
@@ -300,6 +300,19 @@ class Leadership:
             self._failed(error)
         else:
             self._take(Input.CLAIMED, claim)
+
+    def _lead(self, claim: int) -> None:
+        try:
+            self._leading.lead()
+        except FencedError as error:
+            log.warning("%s", error.message)
+            self.fenced()
+        except TransientError as error:
+            log.warning("The connectors cannot be taken up yet: %s", error.message)
+            self._closing.wait(CLAIM_RETRY_S)
+            self._take(Input.LEAD_FAILED, claim)
+        except Exception as error:
+            self._failed(error)
 
     def _ask(self, claim: int) -> None:
         while not self._closing.is_set():

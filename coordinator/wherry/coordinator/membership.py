@@ -40,6 +40,8 @@ class Input(enum.Enum):
     CLAIMED = "claimed"
     """Our forerunner is fenced, and all it wrote is read."""
     CLAIM_FAILED = "claim failed"
+    LEAD_FAILED = "lead failed"
+    """Kafka did not answer while the connectors were taken up."""
     FENCED = "fenced"
     """A write was refused, for another one leads."""
     SILENT = "silent"
@@ -55,7 +57,7 @@ class Effect(enum.Enum):
     CLAIM = "claim"
     """Fence the forerunner and read the topics; answered by CLAIMED or CLAIM_FAILED."""
     LEAD = "lead"
-    """Take up all connectors."""
+    """Take up all connectors; answered by LEAD_FAILED when that is to be tried again."""
     DEPOSE = "depose"
     """Drop all work at once, without committing anything."""
     ASK = "ask"
@@ -74,9 +76,11 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Phase, tuple[Effect, ...]]
     (_P.CLAIMING, _I.CLAIM_FAILED): (_P.CLAIMING, (_E.CLAIM,)),
     (_P.CLAIMING, _I.TAKEN): (_P.STANDBY, ()),
     (_P.CLAIMING, _I.SILENT): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.LEADING, _I.LEAD_FAILED): (_P.CLAIMING, (_E.DEPOSE, _E.CLAIM)),
     (_P.LEADING, _I.TAKEN): (_P.STANDBY, (_E.DEPOSE,)),
     (_P.LEADING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
     (_P.LEADING, _I.SILENT): (_P.DOUBTING, (_E.ASK,)),
+    (_P.DOUBTING, _I.LEAD_FAILED): (_P.CLAIMING, (_E.DEPOSE, _E.CLAIM)),
     (_P.DOUBTING, _I.CONFIRMED): (_P.LEADING, ()),
     (_P.DOUBTING, _I.REFUTED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
     (_P.DOUBTING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
@@ -109,7 +113,7 @@ def step(membership: Membership, given: Input, *, claim: int | None = None) -> t
     Args:
         membership: As it is.
         given: What happened.
-        claim: For CLAIMED, CLAIM_FAILED, CONFIRMED and REFUTED: the claim it is the answer to.
+        claim: For CLAIMED, CLAIM_FAILED, LEAD_FAILED, CONFIRMED and REFUTED: the claim it is the answer to.
     """
     if claim is not None and claim != membership.claim:
         return membership, ()

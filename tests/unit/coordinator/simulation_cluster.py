@@ -163,7 +163,7 @@ class Node(World):
                 self._soon(lambda: self._ask(claim))
             case Effect.LEAD:
                 # The driver hands it to another thread: it may come after the lead is lost again.
-                self._soon(self._lead)
+                self._soon(lambda: self._lead(claim))
             case Effect.DEPOSE:
                 self.at(0, ev.LeadershipLost())
             case Effect.REJOIN:
@@ -185,8 +185,11 @@ class Node(World):
             return
         self._take(Input.CONFIRMED if self._broker.owner == self.number else Input.REFUTED, claim)
 
-    def _lead(self) -> None:
+    def _lead(self, claim: int) -> None:
         if self.membership.phase is not Phase.LEADING:
+            return
+        if self.random.random() < self.faults:
+            self._take(Input.LEAD_FAILED, claim)
             return
         self.at(0, ev.LeadershipGiven(1_000_000 + self.now_ms))
         for name, spec in self._specs.items():
