@@ -10,7 +10,7 @@ from pathlib import Path
 POLL_S = 0.02
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
     """Poll until the condition holds; tell whether it did in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from wherry.contract.frame import Encoding, FrameWriter
 from wherry.contract.position import Position
 
 ARROW = common_pb2.ENCODING_ARROW_IPC
-WAIT_S = 2.0
+WAIT_S = 60.0
 
 
 class Script:
@@ -132,12 +133,14 @@ def test_silence_is_a_failure_that_tells_what_had_come() -> None:
     class Silent(Script):
         def __iter__(self) -> Iterator[Any]:
             yield opened()
-            time.sleep(1.0)
+            over.wait(WAIT_S)
 
+    over = threading.Event()
     opening = source_pb2.ReadOpen(encodings=encodings(None))
     reading = Reading(Silent([]), opening, give_back=False)  # type: ignore[arg-type]
     with pytest.raises(Failure, match="0 rows in 0 frames had come"):
         read_on(reading, 0.05)
+    over.set()
 
 
 def test_a_failed_stream_is_a_failure_with_its_status() -> None:
@@ -178,14 +181,24 @@ def writing(*messages: sink_pb2.WriteResponse) -> Writing:
     return Writing(Script(list(messages)), opening, 1 << 20)  # type: ignore[arg-type]
 
 
+def _whole_frame(request: sink_pb2.WriteRequest) -> int:
+    """The number of the frame that is whole with this request; 0 when none is."""
+    frame = request.frame
+    return frame.seq if frame.chunk_index + 1 >= frame.chunk_count else 0
+
+
 def late(*messages: sink_pb2.WriteResponse) -> Writing:
     """A sidecar whose answers come only when the engine has spoken."""
 
     class Late(Script):
         def __iter__(self) -> Iterator[Any]:
             yield self._messages[0]
+            sent = 0
             for message in self._messages[1:]:
-                time.sleep(0.1)
+                while not (message.HasField("flushed") or sent >= message.ack.seq):
+                    sent = _whole_frame(next(self._requests))
+                while message.HasField("flushed") and not next(self._requests).HasField("flush"):
+                    pass
                 yield message
 
     return Writing(Late(list(messages)), sink_pb2.WriteOpen(encodings=encodings(None)), 1 << 20)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ def test_a_full_queue_refuses_after_the_time_given() -> None:
     begun = time.monotonic()
     with pytest.raises(queue.Full):
         handover.put(2, timeout=0.05)
-    assert 0.05 <= time.monotonic() - begun < 5.0
+    assert 0.05 <= time.monotonic() - begun < 60.0
 
 
 def test_who_waits_for_room_goes_on_when_there_is_some() -> None:
@@ -35,8 +35,8 @@ def test_who_waits_for_room_goes_on_when_there_is_some() -> None:
     waiter = threading.Thread(target=handover.put, args=(2,), daemon=True)
     waiter.start()
     assert handover.get() == 1
-    assert handover.get(timeout=5.0) == 2
-    waiter.join(5.0)
+    assert handover.get(timeout=60.0) == 2
+    waiter.join(60.0)
 
 
 def test_an_empty_queue_says_so_at_once_or_after_the_time_given() -> None:

@@ -45,11 +45,11 @@ class Wire:
 
     def ask(self, **changes: Any) -> Any:
         fields = {"lease_id": LEASE, "generation": 7, "attempt": 0, "token": self.server.token, **changes}
-        return self.stub.OpenLease.future(lease_pb2.OpenLeaseRequest(**fields), timeout=5)
+        return self.stub.OpenLease.future(lease_pb2.OpenLeaseRequest(**fields), timeout=60)
 
     def opened(self) -> None:
         asked = self.ask()
-        self.server.grant(self.events.get(timeout=5).request, lease_pb2.OpenLeaseResponse(task=3))
+        self.server.grant(self.events.get(timeout=60).request, lease_pb2.OpenLeaseResponse(task=3))
         asked.result()
 
     def progress(self, attempt: int = 0, *, token: str = "") -> tuple[queue.Queue[Any], Any]:
@@ -58,7 +58,7 @@ class Wire:
             lease_id=LEASE, generation=7, attempt=attempt, token=token or self.server.token
         )
         out.put(REQUEST(open=opening))
-        return out, self.stub.Progress(iter(out.get, None), timeout=10)
+        return out, self.stub.Progress(iter(out.get, None), timeout=60)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_wrong_token_is_refused(wire: Wire) -> None:
 
 def test_an_opening_becomes_an_event_and_its_answer_a_grant(wire: Wire) -> None:
     asked = wire.ask(worker=lease_pb2.WorkerIdentity(host="h", pid=9))
-    event = wire.events.get(timeout=5)
+    event = wire.events.get(timeout=60)
     assert (event.connector, event.lease, event.generation, event.worker) == ("my-sink", LEASE, 7, "h:9")
     wire.server.grant(event.request, lease_pb2.OpenLeaseResponse(task=3))
     assert asked.result().task == 3
@@ -96,7 +96,7 @@ def test_an_opening_becomes_an_event_and_its_answer_a_grant(wire: Wire) -> None:
 
 def test_a_refusal_is_told_as_fenced(wire: Wire) -> None:
     asked = wire.ask()
-    wire.server.refuse(wire.events.get(timeout=5).request, "too late")
+    wire.server.refuse(wire.events.get(timeout=60).request, "too late")
     with pytest.raises(grpc.RpcError) as refused:
         asked.result()
     assert (refused.value.code(), refused.value.details()) == (grpc.StatusCode.ABORTED, "too late")
@@ -122,7 +122,7 @@ def test_reports_become_events_and_figures(wire: Wire) -> None:
         lag=2,
     )
     out.put(REQUEST(report=report))
-    event = wire.events.get(timeout=5)
+    event = wire.events.get(timeout=60)
     assert (event.seq, event.positions, event.attempt) == (4, (Position("p", "o"),), 0)
     figures = wire.figures.get(LEASE)
     assert figures is not None
@@ -166,11 +166,11 @@ def test_a_worker_that_asks_on_gets_nothing_twice(wire: Wire) -> None:
     wire.opened()
     out, responses = wire.progress()
     out.put(REQUEST(report=lease_pb2.LeaseReport(want_split=True)))
-    wire.events.get(timeout=5)
+    wire.events.get(timeout=60)
     wire.server.assign(LEASE, ev.TaskWork(Work("s9"), split=True), [])
     assert next(responses).assign.work.id == "s9"
     out.put(REQUEST(report=lease_pb2.LeaseReport(seq=2, want_split=True, splits_done=["s9"])))
-    wire.events.get(timeout=5)
+    wire.events.get(timeout=60)
     wire.server.committed(LEASE, 2)
     assert next(responses).committed.seq == 2
 
@@ -202,7 +202,7 @@ def test_a_failure_is_told_with_its_class(wire: Wire) -> None:
     wire.opened()
     out, _ = wire.progress()
     out.put(REQUEST(ended=lease_pb2.LeaseEnded(reason=4, error_class=4, message="refused")))  # type: ignore[arg-type]
-    event = wire.events.get(timeout=5)
+    event = wire.events.get(timeout=60)
     assert (event.reason, event.failure.error_class.name, event.failure.message) == (
         ev.EndReason.FAILED,
         "AUTH",
@@ -227,11 +227,11 @@ def test_a_silent_stream_hears_a_heartbeat(wire: Wire, monkeypatch: pytest.Monke
 
 
 def _wait(true: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(6000):
         if true():
             return
         threading.Event().wait(0.01)
-    raise AssertionError("not so within 5 s")
+    raise AssertionError("not so within a minute")
 
 
 def served_elsewhere(directory: Path, host: str, bind: str = "") -> ControlServer:

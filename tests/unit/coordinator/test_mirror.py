@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,12 +76,13 @@ def test_a_flow_that_ended_starts_again_after_pauses_that_grow(file: Path, monke
 
     monkeypatch.setattr(mirror.subprocess, "Popen", start)
     child = mirror._Child(mirror.load(file)[0])
+    monkeypatch.setattr(mirror, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     pauses = []
     for _ in range(8):
         child.due_s = 0.0
         assert mirror._look_after(child, ["mirror", "f"]) is None
         assert mirror._look_after(child, ["mirror", "f"]) == 137
-        pauses.append(round(child.due_s - time.monotonic()))
+        pauses.append(child.due_s - 1000.0)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
     assert started[0][1:] == ["-m", "wherry.coordinator.cli", "mirror", "f", "--flow", "A->B"]
     assert started[0][0] == sys.executable

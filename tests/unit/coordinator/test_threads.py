@@ -9,7 +9,7 @@ import pytest
 
 from wherry.coordinator.threads import Threads
 
-DEADLINE_S = 5.0
+DEADLINE_S = 60.0
 
 
 def eventually(threads: Threads, count: int) -> bool:
@@ -42,17 +42,18 @@ def test_there_are_never_more_than_may_be_and_all_work_is_done() -> None:
 
 
 def test_threads_without_work_go_and_new_ones_come() -> None:
-    threads, done = Threads("t", 20, idle_s=0.05), threading.Semaphore(0)
+    threads, hang, done = Threads("t", 20, idle_s=0.05), threading.Event(), threading.Semaphore(0)
     for _ in range(20):
-        threads.submit(lambda: time.sleep(0.02))
-    assert threads.count > 1
+        threads.submit(lambda: hang.wait(DEADLINE_S) and None)
+    assert threads.count == 20
+    hang.set()
     assert eventually(threads, 0)
     threads.submit(done.release)
     assert done.acquire(timeout=DEADLINE_S)
 
 
 def test_a_thread_that_has_work_now_and_then_is_kept() -> None:
-    threads, seen = Threads("t", 20, idle_s=1.0), set()
+    threads, seen = Threads("t", 20, idle_s=DEADLINE_S), set()
     for _ in range(10):
         done = threading.Event()
 
@@ -62,8 +63,11 @@ def test_a_thread_that_has_work_now_and_then_is_kept() -> None:
 
         threads.submit(act)
         assert done.wait(DEADLINE_S)
-        time.sleep(0.01)
-    assert len(seen) <= 5
+        until = time.monotonic() + DEADLINE_S
+        while threads._idle < threads.count and time.monotonic() < until:
+            time.sleep(0.001)
+    threads.close()
+    assert len(seen) == 1
 
 
 def test_something_unforeseen_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:

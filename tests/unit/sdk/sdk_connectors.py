@@ -118,7 +118,7 @@ def endless_batches(source: Lines, work: Work, offsets: Offsets) -> Iterator[Any
 
 def stuck(source: Lines, work: Work, offsets: Offsets) -> Iterator[Any]:
     yield Record("before")
-    threading.Event().wait(20)
+    threading.Event().wait(90)
 
 
 def rejected(source: Lines, work: Work, offsets: Offsets) -> Iterator[Any]:
@@ -142,8 +142,8 @@ Lines.scripts.update(
 )  # fmt: skip
 
 
-# How long a sink of these scripts takes over a batch, in seconds.
-WAITS_S = {"slow": 0.5, "slower": 2.0}
+# How long a sink of these scripts takes over a batch, in seconds; one that is "held" waits until it is let.
+WAITS_S = {"slow": 0.5}
 
 
 class BasketConfig(Config):
@@ -157,6 +157,7 @@ class Basket(Sink[BasketConfig]):
     sink_class = SinkClass.TWO_PHASE
     rows: ClassVar[list[Any]] = []
     calls: ClassVar[list[Any]] = []
+    let: ClassVar[threading.Event] = threading.Event()
     late: list[tuple[int, RowError]]
 
     def open(self, task: SinkTask) -> list[Position] | None:
@@ -172,6 +173,8 @@ class Basket(Sink[BasketConfig]):
             raise ZeroDivisionError("by nothing")
         if script in WAITS_S:
             self.wait(WAITS_S[script])
+        if script == "held":
+            assert self.let.wait(60)
         errors = []
         for row, record in enumerate(records):
             if record.value == "bad":

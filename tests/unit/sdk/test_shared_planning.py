@@ -19,7 +19,7 @@ from wherry.sdk import Config, Offsets, Plan, Secret, Source, Split, key
 from wherry.sdk.plugin import Context
 from wherry.sdk.testing import sidecar
 
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 
 
 class FilesConfig(Config):

@@ -31,7 +31,7 @@ print(json.dumps({
 def preloaded() -> dict[str, object]:
     """What a process is like after `preload`; a process of its own, since it cannot be undone."""
     pytest.importorskip("pyspark")
-    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=180, check=True)
     found: dict[str, object] = json.loads(done.stdout)
     return found
 

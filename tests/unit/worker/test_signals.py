@@ -44,6 +44,6 @@ def test_a_signal_wakes_the_waiter() -> None:
     signals = Signals()
     threading.Timer(0.05, lambda: signals.pause(True)).start()
     begun = time.monotonic()
-    signals.wait(10.0)
-    assert time.monotonic() - begun < 5.0
+    signals.wait(120.0)
+    assert time.monotonic() - begun < 60.0
     assert signals.paused

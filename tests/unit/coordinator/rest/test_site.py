@@ -53,9 +53,9 @@ def serve(herder):
 def ask(url: str, path: str, context: ssl.SSLContext | None = None) -> tuple[int, object]:
     scheme, _, place = url.partition("://")
     if scheme == "https":
-        connection = http.client.HTTPSConnection(place, timeout=5, context=context or trusting())
+        connection = http.client.HTTPSConnection(place, timeout=60, context=context or trusting())
     else:
-        connection = http.client.HTTPConnection(place, timeout=5)
+        connection = http.client.HTTPConnection(place, timeout=60)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -97,7 +97,7 @@ def test_a_key_and_certificate_given_as_text_are_served_with(serve) -> None:
 
 def test_the_location_of_a_new_connector_speaks_https(serve) -> None:
     (secure,) = serve(listeners=ANY_SECURE, **KEY)
-    connection = http.client.HTTPSConnection(secure.partition("://")[2], timeout=5, context=trusting())
+    connection = http.client.HTTPSConnection(secure.partition("://")[2], timeout=60, context=trusting())
     body = json.dumps({"name": "n", "config": {"a": "b"}})
     connection.request("POST", "/connectors", body, {"Content-Type": "application/json"})
     assert connection.getresponse().getheader("Location") == f"{secure}/connectors/n"

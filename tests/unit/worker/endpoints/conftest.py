@@ -31,13 +31,13 @@ class MockCluster:
         self.producer = Producer(
             {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "linger.ms": 0, "log_level": 0}
         )
-        broker = next(iter(self.producer.list_topics(timeout=10).brokers.values()))
+        broker = next(iter(self.producer.list_topics(timeout=60).brokers.values()))
         self.bootstrap = f"{broker.host}:{broker.port}"
 
     def produce(self, topic: str, *values: bytes | None, partition: int = 0, **more: object) -> None:
         for value in values:
             self.producer.produce(topic, value, partition=partition, **more)  # type: ignore[arg-type]
-        assert self.producer.flush(10) == 0
+        assert self.producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class ScriptedSidecar:
     def stop(self) -> None:
         if self.client is not None:
             self.client.close()
-        self._server.stop(0).wait(5)
+        self._server.stop(0).wait(30)
 
 
 def _serve(script: Script) -> Callable[[Iterator[Any], Any], Iterator[Any]]:

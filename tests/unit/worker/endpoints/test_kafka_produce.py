@@ -32,7 +32,7 @@ def rows_of(*values: bytes | None, keys: list[bytes | None] | None = None) -> Ro
 def test_records_that_failed_are_told_with_all_they_had() -> None:
     producer, native = opened(**{"message.timeout.ms": 200, "linger.ms": 0})
     assert native.produce(rows_of(b"a", None, b"", keys=[None, b"k", b""]), 0, 0.05) == (3, 0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     code = KafkaError._MSG_TIMED_OUT
     assert native.failed() == 3
     assert sorted(native.failures(), key=repr) == sorted(
@@ -44,7 +44,7 @@ def test_records_that_failed_are_told_with_all_they_had() -> None:
 def test_of_a_flood_of_failures_only_the_first_are_kept_and_all_are_counted() -> None:
     producer, native = opened(**{"message.timeout.ms": 200, "linger.ms": 0})
     assert native.produce(rows_of(*[b"x"] * 2500), 0, 0.05) == (2500, 0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     assert native.failed() == 2500
     assert len(list(native.failures())) == 1000
 
@@ -55,7 +55,7 @@ def test_a_full_queue_tells_where_to_go_on() -> None:
     # What was refused at once is told by the call, and by nothing else.
     assert native.failed() == 0
     producer.purge()
-    assert producer.flush(5) == 0
+    assert producer.flush(60) == 0
     assert native.failed() == 0
 
 
@@ -69,11 +69,11 @@ def test_no_more_is_handed_over_than_can_be_under_way() -> None:
     assert time.monotonic() - begun >= 0.05
     assert not native.room(0.01)
     producer.purge()
-    assert producer.flush(5) == 0
+    assert producer.flush(60) == 0
     assert native.room(0.01)
     assert native.produce(rows, 40, 0.05)[0] == 80
     producer.purge()
-    assert producer.flush(5) == 0
+    assert producer.flush(60) == 0
 
 
 def test_rows_that_python_hands_over_count_as_well() -> None:
@@ -83,7 +83,7 @@ def test_rows_that_python_hands_over_count_as_well() -> None:
         producer.produce("t", b"x" * 84)
     assert not native.room(0.01)
     producer.purge()
-    assert producer.flush(5) == 0
+    assert producer.flush(60) == 0
     assert native.room(0.01)
 
 
@@ -91,14 +91,21 @@ def test_who_waits_for_room_goes_on_when_there_is_some() -> None:
     producer, native = opened()
     native.bound({"batch.size": 1000, "enable.idempotence": True})
     rows = rows_of(*[b"x" * 84] * 60)
-    purging = threading.Timer(0.1, producer.purge)
+    handed_over = threading.Event()
+
+    def purge() -> None:
+        while not handed_over.wait(0.1):
+            producer.purge()
+
+    purging = threading.Thread(target=purge)
     purging.start()
     try:
-        assert native.produce(rows, 0, 10.0) == (60, 0)
+        assert native.produce(rows, 0, 60.0) == (60, 0)
     finally:
+        handed_over.set()
         purging.join()
     producer.purge()
-    assert producer.flush(5) == 0
+    assert producer.flush(60) == 0
 
 
 def test_a_producer_without_the_plugin_is_left_alone() -> None:

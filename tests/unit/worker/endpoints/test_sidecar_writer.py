@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.waiting import eventually
 
 from wherry.connector.v1 import common_pb2, sink_pb2
 from wherry.contract import to_proto
@@ -17,6 +20,7 @@ from wherry.contract.frame import FrameReader
 from wherry.contract.limits import MIB, ROW_BYTES_MAX
 from wherry.contract.position import Position, kafka_position
 from wherry.contract.wire import WireFrame
+from wherry.worker.endpoints import sidecar_writer
 from wherry.worker.endpoints.sidecar_writer import RETAINED_BYTES_MAX, SidecarWriter
 
 POSITION = kafka_position("t", 0, 3)
@@ -69,7 +73,7 @@ def writer_of(sidecar: Any, script: Any, *, keep_raw: bool = True) -> SidecarWri
 
 
 def seconds() -> float:
-    return 5.0
+    return 60.0
 
 
 def write(writer: SidecarWriter, *texts: str) -> Batch:
@@ -80,7 +84,7 @@ def write(writer: SidecarWriter, *texts: str) -> Batch:
 
 def test_rows_are_written_and_a_flush_says_so(sidecar: Any) -> None:
     writer = writer_of(sidecar, taking)
-    assert writer.ready(1.0)
+    assert writer.ready(60.0)
     write(writer, "a", "b")
     write(writer, "c")
     flushed = writer.flush(seconds)
@@ -115,18 +119,21 @@ def test_safe_positions_and_token_of_a_flush_are_handed_on(sidecar: Any) -> None
 
 
 def test_without_credit_the_writer_is_not_ready_until_an_ack_gives_it_back(sidecar: Any) -> None:
+    may_ack = threading.Event()
+
     def script(requests: Iterator[Any]) -> Iterator[Any]:
         next(requests)
         yield opened(frames=1)
         frames = [message for message in (next(requests), next(requests)) if is_rows(message)]
-        time.sleep(0.3)
+        assert may_ack.wait(60.0)
         yield ack(frames[0])
         next(requests, None)
 
     writer = writer_of(sidecar, script)
     write(writer, "a")
     assert not writer.ready(0.05)
-    assert writer.ready(5.0)
+    may_ack.set()
+    assert writer.ready(60.0)
     writer.close()
 
 
@@ -141,24 +148,25 @@ def test_bytes_are_credit_too(sidecar: Any) -> None:
 
     writer = writer_of(sidecar, script)
     write(writer, "more than ten bytes")
-    assert writer.ready(5.0)
+    assert writer.ready(60.0)
     writer.close()
 
 
-def test_a_backoff_keeps_the_writer_waiting_and_tells_why(sidecar: Any) -> None:
+def test_a_backoff_keeps_the_writer_waiting_and_tells_why(sidecar: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(requests: Iterator[Any]) -> Iterator[Any]:
         next(requests)
         yield opened()
-        yield answer(backoff=sink_pb2.Backoff(delay_ms=400, reason="The database is busy."))
+        yield answer(backoff=sink_pb2.Backoff(delay_ms=3_600_000, reason="The database is busy."))
         next(requests, None)
 
     writer = writer_of(sidecar, script)
-    deadline = time.monotonic() + 5.0
-    while not writer.trouble and time.monotonic() < deadline:
-        writer.ready(0.01)
+    ahead_s = 0.0
+    monkeypatch.setattr(sidecar_writer, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + ahead_s))
+    assert eventually(lambda: not writer.ready(0.01))
     assert writer.trouble == "The database is busy."
     assert not writer.ready(0.05)
-    assert writer.ready(2.0)
+    ahead_s = 3600.0
+    assert writer.ready(60.0)
     assert writer.trouble == ""
     writer.close()
 
@@ -311,7 +319,7 @@ def test_too_much_kept_for_dead_letters_asks_for_a_flush(sidecar: Any) -> None:
     writer = writer_of(sidecar, taking)
     big = "x" * (1 << 20)
     while not writer.needs_flush:
-        assert writer.ready(5.0)
+        assert writer.ready(60.0)
         write(writer, big)
     assert RETAINED_BYTES_MAX < writer._retained_bytes <= RETAINED_BYTES_MAX + (2 << 20)
     writer.flush(seconds)

@@ -38,7 +38,7 @@ class Obedient(Transform[Config]):
             Obedient.away -= 1
             raise TransientError("Away.")
         if record.value == "hang":
-            Obedient.hang.wait(10)
+            Obedient.hang.wait(120)
         if record.value == "bad":
             raise RecordRejectedError("It is bad.", reason="BAD", field_path="f")
         if record.value == "later":
