@@ -31,6 +31,7 @@ class Door:
         troubles: Statuses to answer with instead of forwarding, one for each request; 0 forwards.
         delay_s: How long every answer is held back.
         seen: Paths that were asked for.
+        lost: Ids of schemas that the registry seems not to have.
     """
 
     port: int = 0
@@ -38,6 +39,7 @@ class Door:
     troubles: list[int] = field(default_factory=list)
     delay_s: float = 0.0
     seen: list[str] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
 
     def url(self, *, tls: bool, path: str = "/apis/ccompat/v7") -> str:
         return f"{'https' if tls else 'http'}://{LOOPBACK}:{self.port}{path}"
@@ -69,6 +71,9 @@ def guarded(registry_url: str, context: ssl.SSLContext | None = None, door: Door
             trouble = made.troubles.pop(0) if made.troubles else 0
             if trouble:
                 self.answer(trouble, b'{"error_code":%d,"message":"in trouble"}' % (trouble * 100))
+                return
+            if urlsplit(self.path).path.endswith(tuple(f"/schemas/ids/{number}" for number in made.lost)):
+                self.answer(404, b'{"error_code":40403,"message":"Schema not found"}')
                 return
             connection = http.client.HTTPConnection(target.netloc, timeout=FORWARD_TIMEOUT_S)
             try:

@@ -534,15 +534,41 @@ def test_a_step_that_fails_as_a_whole_ends_the_lease_when_no_try_is_left() -> No
     assert world.written == []
 
 
+class SecondFails(Flaky):
+    """A step that lets the first batch through."""
+
+    def apply(self, batch: Batch, raw: Batch) -> Stepped:
+        return Stepped(((batch, raw),)) if batch.value[0].as_py() == b"0" else super().apply(batch, raw)
+
+
+@pytest.mark.parametrize(("row", "error"), [(None, TransientError), (1, ToleranceExceededError)])
+def test_when_a_step_fails_what_went_through_before_is_made_durable(row: int | None, error: type[Exception]) -> None:
+    world = World([rows(0, 3), rows(3, 2)], tolerates=False)
+    with pytest.raises(error):
+        world.run(steps=(SecondFails(1_000, row),))
+    assert world.written == [b"0", b"1", b"2"]
+    assert world.positions == [at(3)]
+
+
+def test_when_letters_are_refused_no_position_is_told_for_one_of_them_may_be_of_a_batch_before() -> None:
+    world = World([rows(0, 3), rows(3, 2)])
+
+    class Refusing(SecondFails):
+        def apply(self, batch: Batch, raw: Batch) -> Stepped:
+            super().apply(batch, raw)
+            if self.left < 1_000:
+                raise DeadLetterError("Too large.", 1)
+            return Stepped(((batch, raw),))
+
+    with pytest.raises(DeadLetterError):
+        world.run(steps=(Refusing(1_000, 1),))
+    assert world.positions == []
+
+
 def test_a_drain_wakes_the_wait_and_what_was_not_converted_is_not_skipped() -> None:
     world = World([rows(0, 3), rows(3, 2), rows(5, 2)])
     world.signals = Moving(world, drain_at=20.0)
-
-    class Second(Flaky):
-        def apply(self, batch: Batch, raw: Batch) -> Stepped:
-            return Stepped(((batch, raw),)) if batch.value[0].as_py() == b"0" else super().apply(batch, raw)
-
-    assert world.run(LeasePolicy(), steps=(Second(1_000),), retry=RetryPolicy(-1)) is EndReason.DRAINED
+    assert world.run(LeasePolicy(), steps=(SecondFails(1_000),), retry=RetryPolicy(-1)) is EndReason.DRAINED
     assert world.now < 30.0
     assert world.written == [b"0", b"1", b"2"]
     assert world.positions == [at(3)]

@@ -64,7 +64,7 @@ OFFER_AGAIN_S: Final = 0.2
 # A batch of messages is tens of thousands of short-lived objects without cycles. Looking for cycles every 700 of them,
 # as Python does by itself, costs more than reading them.
 GC_THRESHOLDS: Final = (100_000, 20, 50)
-# A flush after the reader has failed, so that less has to be read again.
+# A flush after the reader or a step has failed, so that less has to be read again.
 SALVAGE_FLUSH_S: Final = 5.0
 
 
@@ -224,19 +224,28 @@ class _Pump:
         self._take_failed_rows()
 
     def _take_over(self, batch: Batch) -> None:
-        self._pass_on(batch)
+        begun = self._clock()
+        try:
+            pieces = self._stepped(batch)
+        except (FencedError, DeadLetterError):
+            # A letter that was refused may be one of a batch before: its position must not be reported.
+            raise
+        except WherryError:
+            # Nothing of this batch has reached the writer, and no mark of it is pending.
+            self._salvage()
+            raise
+        self._write(pieces, begun)
         for mark in batch.marks:
             self._pending[mark.position.partition] = mark.position
         self._commits.wrote(self._clock())
 
-    def _pass_on(self, batch: Batch, *, again: bool = False) -> None:
-        """Takes a batch through the steps and hands what becomes of it to the writer.
+    def _stepped(self, batch: Batch, *, again: bool = False) -> list[tuple[Batch, Batch]]:
+        """Takes a batch through the steps; returns what becomes of it, each piece with the rows it was made of.
 
         Args:
             batch: The rows.
             again: They went through before and are offered to the writer once more.
         """
-        begun = self._clock()
         pieces: list[tuple[Batch, Batch]] = [(batch, batch)]
         failures: list[StageFailure] = []
         for step in self._pipeline.steps:
@@ -250,6 +259,10 @@ class _Pump:
             pieces = following
         if failures:
             self._give_up(failures)
+        return pieces
+
+    def _write(self, pieces: list[tuple[Batch, Batch]], begun: float) -> None:
+        """Hands to the writer what the steps, which began at that time, have made."""
         converted = self._clock()
         self._counts.convert_time_us += int((converted - begun) * 1e6)
         for piece, raw in with_own_marks(pieces):
@@ -324,7 +337,8 @@ class _Pump:
         self._wait_to_retry(OFFER_AGAIN_S, "the destination could not take some rows")
         try:
             for batch in self._again.take():
-                self._pass_on(batch, again=True)
+                begun = self._clock()
+                self._write(self._stepped(batch, again=True), begun)
         except BrokenOffError:
             raise TransientError("A row to be offered again could not be converted before the end.") from None
 
@@ -554,7 +568,7 @@ class _Pump:
                 self._new_topics.append(topic)
 
     def _salvage(self) -> None:
-        """The reader has failed: makes durable what was read before, so that it isn't read twice."""
+        """The reader or a step has failed: makes durable what was read before, so that it isn't read twice."""
         if not self._commits.dirty:
             return
         try:
@@ -562,7 +576,7 @@ class _Pump:
         except FencedError:
             raise
         except WherryError:
-            # The reader's error is the one to tell; what wasn't flushed is read again.
+            # The first error is the one to tell; what wasn't flushed is read again.
             return
 
     def _check_fence(self) -> None:
