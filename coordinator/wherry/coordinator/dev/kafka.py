@@ -176,6 +176,8 @@ def broker_settings(host: str, port: int, controller_port: int, log_dir: Path) -
         # A crashed broker's registration bars its successor until its session is over; the default is 9 s.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
+        # Records that were given an old time would be gone half a minute after the start, now and then unread.
+        "log.retention.ms": "-1",
         "num.network.threads": "2",
         "num.io.threads": "4",
         # Allocated at start whether the cleaner works or not; the default is a third of our heap.
