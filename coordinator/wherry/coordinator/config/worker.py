@@ -102,10 +102,17 @@ class WorkerConfig:
                 "file that keeps the positions of sources. Add it to go on.",
                 key="offset.storage.file.filename",
             )
-        parsed = definition.parse(values)
         others = ConfigDef(key for key in (*DISTRIBUTED_KEYS, *STANDALONE_KEYS) if key.name not in definition)
         known = {*(key.name for key in definition.keys), *(key.name for key in others.keys)}
         unknown = tuple(key for key in values if key not in known and not _FREE_PREFIXES.fullmatch(key))
+        try:
+            parsed = definition.parse(values)
+        except ConfigError as error:
+            near = difflib.get_close_matches(error.key or "", unknown, n=1, cutoff=_HINT_LIKENESS)
+            if error.key in values or not near:
+                raise
+            hint = f"There is {near[0]}: did you mean {error.key}?"
+            raise ConfigError(f"{error.message} {hint}", key=error.key) from error
         return cls(dict(values), parsed, providers, unknown, source)
 
     def warn_unknown(self) -> None:

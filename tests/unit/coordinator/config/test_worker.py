@@ -35,6 +35,12 @@ def test_a_required_key_is_missed_by_name(key):
         WorkerConfig.of({name: value for name, value in GOOD.items() if name != key})
 
 
+def test_a_required_key_with_a_typo_is_told_with_what_is_written():
+    given = {name: value for name, value in GOOD.items() if name != "key.converter"}
+    with pytest.raises(ConfigError, match=r"There is key\.convertor: did you mean key\.converter\?"):
+        WorkerConfig.of({**given, "key.convertor": "Json"})
+
+
 def test_a_wrong_value_is_told_with_file_and_key(tmp_path):
     path = tmp_path / "w.properties"
     path.write_text("\n".join(f"{key}={value}" for key, value in GOOD.items()) + "\noffset.flush.interval.ms=soon\n")
