@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import time
@@ -11,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.pumps import everything
-from tests.support.standalone import Standalone
+from tests.support.standalone import Standalone, send
+from tests.support.topics import topic_names
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
 ROWS = 60_000
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 def pipeline(database: Path, *, count: int = ROWS, **more: str) -> dict[str, str]:
@@ -37,7 +37,7 @@ def pipeline(database: Path, *, count: int = ROWS, **more: str) -> dict[str, str
 def rows_in(database: Path) -> int:
     if not database.exists():
         return 0
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=60) as connection:
         try:
             return int(connection.execute("SELECT count(*) FROM into_users").fetchone()[0])
         except sqlite3.OperationalError:
@@ -60,18 +60,18 @@ def test_rows_arrive_once_though_sidecars_and_workers_are_killed(wherry: Standal
     assert eventually(lambda: rows_in(database) > 2_000, LIMIT_S), wherry.log_tail()
     sidecars = wherry.rest.get("/wherry/v1/sidecars")["sidecars"]
     for each in [each for each in sidecars if each["connector"] == "once" and each["plugin"] == "table"]:
-        os.kill(each["pid"], signal.SIGKILL)
+        send(each["pid"], signal.SIGKILL)
     before = rows_in(database)
-    assert eventually(lambda: rows_in(database) > before + 2_000, LIMIT_S), wherry.log_tail()
+    assert eventually(lambda: rows_in(database) >= min(before + 2_000, ROWS), LIMIT_S), wherry.log_tail()
     for pid in wherry.workers_of("once"):
-        os.kill(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)
     assert eventually(lambda: rows_in(database) >= ROWS, LIMIT_S), wherry.log_tail()
     assert rows_in(database) == ROWS
     halves = [({"task": task}, {"count": ROWS // 2}) for task in (0, 1)]
     # REST shows them when the lease has reported.
     assert eventually(lambda: sorted(wherry.rest.offsets("once"), key=str) == halves, LIMIT_S)
-    status = wherry.rest.get("/connectors/once/status")
-    assert (status["type"], [task["state"] for task in status["tasks"]]) == ("source", ["RUNNING", "RUNNING"])
+    wherry.rest.wait_for_states("once", "RUNNING", "RUNNING", "RUNNING")
+    assert wherry.rest.get("/connectors/once/status")["type"] == "source"
 
 
 def test_a_file_goes_straight_into_another(wherry: Standalone, tmp_path: Path) -> None:
@@ -110,12 +110,14 @@ def test_records_that_fail_go_to_a_dead_letter_queue_and_the_others_on(
     wherry.rest.create("letters", config)
     out = tmp_path / "out"
     assert eventually(lambda: out.exists() and out.read_text() == "1\n3\n", LIMIT_S), wherry.log_tail()
-    [letter] = everything(bootstrap, f"letters-{tmp_path.name}")
+    dead = f"letters-{tmp_path.name}"
+    assert eventually(lambda: dead in topic_names(bootstrap) and everything(bootstrap, dead) != [], LIMIT_S)
+    [letter] = everything(bootstrap, dead)
     assert letter.value() == b'"none"'
     headers = dict(letter.headers())
     assert headers["__connect.errors.stage"] == b"TRANSFORMATION"
     assert headers["__connect.errors.connector.name"] == b"letters"
-    assert wherry.rest.get("/connectors/letters/status")["tasks"][0]["state"] == "RUNNING"
+    wherry.rest.wait_for_states("letters", "RUNNING", "RUNNING")
 
 
 def test_a_pipeline_is_paused_resumed_stopped_and_begun_anew_like_any_connector(
@@ -146,7 +148,7 @@ def test_a_pipeline_is_paused_resumed_stopped_and_begun_anew_like_any_connector(
     wherry.rest.call("PUT", "/connectors/life/resume")
     # The table still holds the first rows, and gets them once more: nothing remembers that they were there.
     assert eventually(lambda: rows_in(database) > stopped + 500, LIMIT_S), wherry.log_tail()
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=60) as connection:
         [(most,)] = connection.execute(
             "SELECT max(n) FROM (SELECT count(*) AS n FROM into_users GROUP BY userid, registertime)"
         ).fetchall()

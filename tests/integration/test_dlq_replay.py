@@ -32,7 +32,7 @@ def letters(bootstrap: str, dead: str, goal: str, numbers: range, connector: str
         own = [("own", b"%d" % number)]
         told = [(f"__connect.errors.{name}", text.encode()) for name, text in (context | headers).items()]
         producer.produce(dead, b"v%d" % number, b"k%d" % number, headers=own + told, timestamp=1000 + number)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def test_records_go_back_to_their_partitions_as_they_were_and_a_second_run_sends_nothing(
@@ -79,7 +79,7 @@ def test_a_letter_that_can_not_be_sent_stops_the_replay_before_it_until_it_is_to
     letters(bootstrap, dead, goal, range(2))
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(dead, b"bare")
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     code, stopped = replay(dead)
     assert (code, stopped["sent"], stopped["left"]) == (7, 2, 1)
     assert replay(dead)[1]["sent"] == 0

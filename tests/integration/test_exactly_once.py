@@ -23,6 +23,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.pumps import everything, fill
 from tests.support.topics import create_topic
+from tests.support.waiting import eventually
 
 from wherry.contract.client import SidecarClient
 from wherry.contract.mirror import OffsetSync, mirror_position
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.integration
 HERE = Path(__file__).parent / "pumps"
 POLL, INTERVAL, CONNECTOR = 1, 2, 3
 COUNT = 20_000
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 class Bed:
@@ -87,7 +88,7 @@ class Bed:
     def close(self) -> None:
         for process in self.processes:
             process.kill()
-            process.wait(10)
+            process.wait(60)
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
@@ -144,26 +145,29 @@ def test_records_and_position_arrive_together_and_the_next_lease_adds_nothing(
 @pytest.mark.parametrize("boundary", [POLL, INTERVAL])
 def test_killed_workers_and_sidecars_lose_nothing_and_repeat_nothing(bed: Bed, boundary: int) -> None:
     chance = random.Random(7 + boundary)
-    config = {"pause": 0.05, "mark_every": 300}
+    config = {"pause": 0.05, "mark_every": 300, "count": 100 * COUNT}
     for turn in range(5):
         endpoint, sidecar = bed.sidecar(**config)
         worker = bed.pump(endpoint, boundary, interval_ms=100)
         time.sleep(chance.uniform(0.0, 0.4))
+        if turn == 4:
+            assert eventually(lambda: bed.numbers() != [])
         (sidecar if turn % 3 == 2 else worker).kill()
         if turn % 3 == 2:
             assert line_of(worker).startswith("TransientError")
     seen = bed.numbers()
     assert seen == list(range(len(seen)))
-    assert 0 < len(seen) < COUNT
-    endpoint, _ = bed.sidecar()
+    assert seen
+    endpoint, _ = bed.sidecar(count=len(seen) + COUNT)
     assert line_of(bed.pump(endpoint, boundary)) == "IDLE"
-    assert bed.numbers() == list(range(COUNT))
+    assert bed.numbers() == list(range(len(seen) + COUNT))
 
 
 def test_a_worker_that_comes_back_from_the_dead_is_fenced_and_its_transaction_is_void(bed: Bed) -> None:
     endpoint, _ = bed.sidecar(pause=0.01)
     zombie = bed.pump(endpoint, INTERVAL, interval_ms=60_000)
-    time.sleep(0.3)  # within a transaction, for the interval is a minute
+    # Within a transaction, for the interval is a minute.
+    assert eventually(lambda: everything(bed.bootstrap, bed.topic) != [])
     zombie.send_signal(signal.SIGSTOP)
     other, _ = bed.sidecar()
     assert line_of(bed.pump(other, POLL)) == "IDLE"
@@ -184,9 +188,10 @@ def test_a_record_the_broker_refuses_fails_the_task_and_leaves_no_trace(
 
 
 def test_whom_the_coordinator_shuts_out_commits_no_more(bed: Bed) -> None:
-    endpoint, _ = bed.sidecar(pause=0.01)
-    worker = bed.pump(endpoint, INTERVAL, interval_ms=1_000)
-    time.sleep(0.3)  # within the first transaction
+    endpoint, _ = bed.sidecar(pause=0.01, count=1000 * COUNT)
+    worker = bed.pump(endpoint, INTERVAL, interval_ms=20_000)
+    # Within the first transaction.
+    assert eventually(lambda: everything(bed.bootstrap, bed.topic) != [])
     open_transactions({"bootstrap.servers": bed.bootstrap}, bed.id, LIMIT_S)
     assert line_of(worker).startswith("FencedError")
     assert bed.numbers() == []

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.support.pumps import Coordinator, Sidecar, everything, fill, run, sink_of, source_of
+from tests.support.pumps import Coordinator, Sidecar, everything, fill, lines_of, run, sink_of, source_of
+from tests.support.waiting import eventually
 
 from wherry.contract.errors import OffsetLostError
 from wherry.contract.limits import MIB
 from wherry.contract.position import Position, kafka_partition_json, kafka_position
 from wherry.worker.policy import LeasePolicy
-from wherry.worker.signals import EndReason
+from wherry.worker.signals import EndReason, Signals
 
 Start = Callable[..., Sidecar]
 PARK = LeasePolicy(idle_park_s=1.0, commit_interval_s=0.2)
@@ -68,24 +69,29 @@ def test_a_partition_that_a_sink_pauses_rests_and_the_others_go_on(
     topic, coordinator = new_topic(partitions=2), Coordinator()
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"hold", partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     moody = sidecar("moody", "test.Moody", file=tmp_path / "out", pause_at="hold", resume_at="go")
 
+    signals = Signals()
+
     def feed() -> None:
+        assert eventually(lambda: lines_of(tmp_path / "out") != [])
         for number in range(20):
             producer.produce(topic, f"held-{number}".encode(), partition=0)
             producer.produce(topic, f"free-{number}".encode(), partition=1)
-        producer.flush(10)
+        producer.flush(60)
+        assert eventually(lambda: len(lines_of(tmp_path / "out")) == 21)
         time.sleep(1.0)
         producer.produce(topic, b"go", partition=1)
-        producer.flush(10)
+        producer.flush(60)
+        eventually(lambda: len(lines_of(tmp_path / "out")) == 42)
+        signals.drain(60.0)
 
-    timer = threading.Timer(1.5, feed)
-    timer.start()
-    # Longer than the feeder waits: a paused partition that has records must keep the lease from parking.
-    policy = LeasePolicy(idle_park_s=4.0, commit_interval_s=0.2)
-    assert run(sink_of(bootstrap, topic, 2, moody, coordinator), coordinator, policy=policy) is EndReason.IDLE
-    timer.join()
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    policy = LeasePolicy(commit_interval_s=0.2)
+    assert run(sink_of(bootstrap, topic, 2, moody, coordinator), coordinator, signals, policy) is EndReason.DRAINED
+    feeding.join()
     lines = Lines(tmp_path / "out")
     assert lines.of(0) == ["hold", *(f"held-{number}" for number in range(20))]
     assert lines.at("held-0") > lines.at("go") > lines.at("free-19")
@@ -96,6 +102,7 @@ def test_a_sink_that_backs_off_gets_nothing_for_so_long_and_the_reason_is_told(
     bootstrap: str, topic: str, sidecar: Start, tmp_path: Path
 ) -> None:
     troubles: list[str] = []
+    signals = Signals()
 
     class Telling(Coordinator):
         def report(self, **report: Any) -> int:
@@ -105,11 +112,18 @@ def test_a_sink_that_backs_off_gets_nothing_for_so_long_and_the_reason_is_told(
     coordinator = Telling()
     fill(bootstrap, topic, [b"a", b"b"])
     moody = sidecar("moody", "test.Moody", file=tmp_path / "out", backoff_at="b", backoff_ms=1500)
-    timer = threading.Timer(1.0, lambda: fill(bootstrap, topic, [b"c"]))
-    timer.start()
-    policy = LeasePolicy(idle_park_s=2.0, commit_interval_s=0.2, report_interval_s=0.2)
-    run(sink_of(bootstrap, topic, 1, moody, coordinator), coordinator, policy=policy)
-    timer.join()
+
+    def feed() -> None:
+        eventually(lambda: "Too much at once." in troubles)
+        fill(bootstrap, topic, [b"c"])
+        eventually(lambda: len(lines_of(tmp_path / "out")) == 3)
+        signals.drain(60.0)
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    policy = LeasePolicy(commit_interval_s=0.2, report_interval_s=0.2)
+    run(sink_of(bootstrap, topic, 1, moody, coordinator), coordinator, signals, policy)
+    feeding.join()
     lines = Lines(tmp_path / "out")
     assert lines.of(0) == ["a", "b", "c"]
     assert lines.at("c") - lines.at("b") >= 1.4
@@ -143,8 +157,8 @@ def test_records_of_aborted_transactions_are_left_out_only_when_asked_as_in_kafk
     for text, end in ((b"kept", producer.commit_transaction), (b"aborted", producer.abort_transaction)):
         producer.begin_transaction()
         producer.produce(topic, text)
-        producer.flush(10)
-        end(30)
+        producer.flush(60)
+        end(60)
     coordinator = Coordinator()
     moody = sidecar("moody", "test.Moody", file=tmp_path / "out")
     override = {"consumer_override_isolation_level": isolation} if isolation == "read_committed" else {}
@@ -162,7 +176,7 @@ def test_tombstones_of_a_compacted_topic_reach_the_sink_as_null(
     producer = Producer({"bootstrap.servers": bootstrap})
     for key, value in ((b"k", b"1"), (b"k", None), (b"l", b"2")):
         producer.produce(topic, value, key)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     moody = sidecar("moody", "test.Moody", file=tmp_path / "out")
     run(sink_of(bootstrap, topic, 1, moody, coordinator), coordinator, policy=PARK)
     assert Lines(tmp_path / "out").of(0) == ["1", "null", "2"]
@@ -173,7 +187,7 @@ def test_an_offset_whose_records_were_deleted_leads_to_the_earliest_or_fails_as_
 ) -> None:
     fill(bootstrap, topic, [text.encode() for text in numbers(0, 10)])
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_records([TopicPartition(topic, 0, 7)])[TopicPartition(topic, 0)].result(10)  # type: ignore[no-untyped-call]
+    admin.delete_records([TopicPartition(topic, 0, 7)])[TopicPartition(topic, 0)].result(60)  # type: ignore[no-untyped-call]
     moody = sidecar("moody", "test.Moody", file=tmp_path / "out")
     coordinator = Coordinator()
     coordinator.committed[kafka_partition_json(topic, 0)] = kafka_position(topic, 0, 3)

@@ -29,7 +29,7 @@ class Quiet(Sink):
 
     def __init__(self, *given):
         super().__init__(*given)
-        print("left", subprocess.Popen(["sleep", "1"], start_new_session=True).pid)
+        print("left", subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
 
     def write(self, batch):
         pass
@@ -118,6 +118,7 @@ def test_what_a_sidecar_leaves_behind_does_not_stay_as_a_zombie(host: HostUnderT
     left = int(next(line for line in host.lines("one") if line.startswith("left ")).split()[1])
     os.kill(acquired.pid, signal.SIGKILL)
     wait_until(lambda: parent_of(left) == host.process.pid)
+    os.kill(left, signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{left}").exists())
 
 
@@ -126,4 +127,4 @@ def test_a_killed_host_leaves_nothing(host: HostUnderTest, tmp_path: Path) -> No
     warm = warm_process(host, acquired)
     host.process.kill()
     host.process.wait()
-    wait_until(lambda: not is_alive(acquired.pid) and not is_alive(warm), 2)
+    wait_until(lambda: not is_alive(acquired.pid) and not is_alive(warm))

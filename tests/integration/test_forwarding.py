@@ -15,7 +15,7 @@ from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.ports import LOOPBACK, free_ports
 
 pytestmark = pytest.mark.integration
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 CONFIG = {"connector.class": "FileStreamSource", "file": "/none", "topic": "t"}
 
 

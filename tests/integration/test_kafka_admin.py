@@ -45,7 +45,7 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(records):
         producer.produce(topic, b"x", partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def test_topics_are_listed_with_their_partitions(admin: KafkaAdmin, new_topic: Callable[..., str]) -> None:

@@ -102,7 +102,7 @@ def test_a_state_that_a_former_leader_had_under_way_does_not_stay(cluster):
     leading.statuses.put(StoredStatus("c", 0, State.PAUSED, "w:2", 20))
     former.statuses.put(StoredStatus("c", 0, State.RUNNING, "w:1", 10))
     for stores in (leading, former):
-        assert eventually(lambda: stores.statuses.get("c", 0).state is State.PAUSED, 10)  # noqa: B023
+        assert eventually(lambda: stores.statuses.get("c", 0).state is State.PAUSED)  # noqa: B023
 
 
 def test_a_deposed_leader_is_fenced_and_leaves_nothing_behind(cluster):
@@ -159,7 +159,7 @@ def test_records_come_when_others_write_them(cluster):
     writer.claim()
     ours, theirs = cluster.stores(writer), cluster.stores()
     ours.configs.put_connector("c", {"a": "1"})
-    assert eventually(lambda: "c" in theirs.configs.snapshot().connectors, 5.0)
+    assert eventually(lambda: "c" in theirs.configs.snapshot().connectors)
 
 
 def test_a_configuration_too_large_for_a_record_is_refused_and_nothing_of_it_stays(cluster):
@@ -182,8 +182,8 @@ def test_a_configuration_too_large_for_a_record_is_refused_and_nothing_of_it_sta
 
 
 def test_while_kafka_is_away_a_change_is_refused_in_time_and_nothing_of_it_stays(own_kafka, monkeypatch):
-    monkeypatch.setattr(topiclog, "WRITE_TIMEOUT_S", 2.0)
-    monkeypatch.setattr(topiclog, "CLAIM_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(topiclog, "WRITE_TIMEOUT_S", 6.0)
+    monkeypatch.setattr(topiclog, "CLAIM_TIMEOUT_S", 6.0)
     made = Cluster(own_kafka.bootstrap)
     try:
         told: list[str] = []
@@ -195,7 +195,7 @@ def test_while_kafka_is_away_a_change_is_refused_in_time_and_nothing_of_it_stays
         began = time.monotonic()
         with pytest.raises(TransientError, match=f"could not write to {made.group}-config"):
             ours.configs.put_connector("c", {"a": "2"}, TargetState.PAUSED)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         own_kafka.start()
         monkeypatch.undo()
         if told:  # where the transaction could not be ended in time either

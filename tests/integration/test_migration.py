@@ -18,7 +18,7 @@ from wherry.coordinator.config import properties
 from wherry.coordinator.dev.connect import RealConnect
 
 pytestmark = pytest.mark.integration
-FLOW_TIMEOUT_S = 60.0
+FLOW_TIMEOUT_S = 120.0
 
 
 def real(bootstrap: str, group: str) -> RealConnect:
@@ -32,7 +32,7 @@ def checked(folder: Path, bootstrap: str, group: str) -> tuple[int, Any]:
     file = folder / "worker.properties"
     file.write_text(properties.dumps({"bootstrap.servers": bootstrap, **cluster_settings(group)}))
     command = [sys.executable, "-m", "wherry.coordinator.cli", "migrate", "check", str(file), "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -80,7 +80,7 @@ def test_a_running_cluster_is_taken_over_and_given_back_with_no_line_lost_or_rep
         assert rest.call("PUT", "/connectors/halted/stop").status == 204
         moved = {"offsets": [{"partition": {"filename": str(tmp_path / "another")}, "offset": {"position": 4}}]}
         rest.wait_for_states("halted", "STOPPED")
-        assert eventually(lambda: rest.call("PATCH", "/connectors/halted/offsets", moved).status == 200, 10)
+        assert eventually(lambda: rest.call("PATCH", "/connectors/halted/offsets", moved).status == 200, 60)
         flow.wait()
         rest.wait_for_states("resting", "PAUSED", "PAUSED")
         configs = {name: rest.get(f"/connectors/{name}/config") for name in ("src", "snk", "resting", "halted")}
@@ -100,7 +100,7 @@ def test_a_running_cluster_is_taken_over_and_given_back_with_no_line_lost_or_rep
     flow.send(*(f"between {n}" for n in range(20)))
     with Distributed(bootstrap=bootstrap, group=group) as wherry:
         rest = wherry.rest
-        assert eventually(rest.is_healthy, 60), wherry.log_tail()
+        assert eventually(rest.is_healthy, 120), wherry.log_tail()
         assert {name: rest.get(f"/connectors/{name}/config") for name in rest.get("/connectors")} == configs
         rest.wait_for_states("src", "RUNNING", "RUNNING")
         rest.wait_for_states("snk", "RUNNING", "RUNNING", "RUNNING")
@@ -116,7 +116,7 @@ def test_a_running_cluster_is_taken_over_and_given_back_with_no_line_lost_or_rep
         flow.sent.append("new")
         flow.wait()
         code, seconds = wherry.stop()
-        assert (code, seconds < 6) == (0, True), wherry.log_tail()
+        assert (code, seconds < 30) == (0, True), wherry.log_tail()
         log = wherry.log_path.read_text()
         assert f"Joined group {group}" in log
         assert "Traceback" not in log

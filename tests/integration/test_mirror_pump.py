@@ -42,7 +42,7 @@ def filled(bootstrap: str, topic: str) -> None:
         value = None if number == 9 else b"\xff%d" % number
         headers = [("old", b"\x00\x01")] if number % 3 else [("old", b"\x00"), ("drop", b"")]
         producer.produce(topic, value, b"k%d" % number, timestamp=1_000_000 + number, headers=headers)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def test_headers_are_added_and_records_left_out_while_the_rest_stays_as_it_is(

@@ -22,7 +22,7 @@ from wherry.contract.position import Position
 
 pytestmark = pytest.mark.integration
 
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 class Source:
@@ -39,11 +39,11 @@ class Source:
         self.producer.begin_transaction()
         for record in offset_records(self.connector, [Position('{"p":0}', f'{{"n":{n}}}')]):
             self.producer.produce(self.topic, record.value, record.key, partition=0)
-        self.producer.flush(10)
+        self.producer.flush(60)
 
     def commit(self, n: int) -> None:
         self.begin(n)
-        self.producer.commit_transaction(10)
+        self.producer.commit_transaction(60)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_what_was_committed_behind_an_open_transaction_of_another_is_waited_for(
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(positions, bootstrap, offsets, "mine", 30.0)
         assert not eventually(reading.done, 1.0)
-        other.producer.commit_transaction(10)
+        other.producer.commit_transaction(60)
         assert reading.result(30) == ['{"n":2}']
 
 
@@ -107,14 +107,14 @@ def test_an_open_transaction_of_another_delays_nobody_who_has_written_nothing_si
     other.begin(1)
     assert positions(bootstrap, offsets, "mine") == ['{"n":1}']
     assert positions(bootstrap, offsets, "new") == []
-    other.producer.abort_transaction(10)
+    other.producer.abort_transaction(60)
 
 
 def test_what_was_rolled_back_is_not_seen(bootstrap: str, offsets: str) -> None:
     mine = Source(bootstrap, offsets, "mine")
     mine.commit(1)
     mine.begin(2)
-    mine.producer.abort_transaction(10)
+    mine.producer.abort_transaction(60)
     assert positions(bootstrap, offsets, "mine") == ['{"n":1}']
 
 
@@ -136,8 +136,8 @@ def test_a_store_waits_behind_an_open_transaction_for_no_more_than_it_is_asked_f
         with ThreadPoolExecutor(2) as pool:
             mines, stopped = pool.submit(store.load, "mine"), pool.submit(store.load, "stopped")
             assert not eventually(mines.done, 1.0)
-            other.producer.commit_transaction(10)
-            assert mines.result(10) == [Position('{"p":0}', '{"n":2}')]
-            assert {position.offset for position in stopped.result(10)} == {'{"n":5}', '{"n":6}'}
+            other.producer.commit_transaction(60)
+            assert mines.result(60) == [Position('{"p":0}', '{"n":2}')]
+            assert {position.offset for position in stopped.result(60)} == {'{"n":5}', '{"n":6}'}
     finally:
         cluster.close()

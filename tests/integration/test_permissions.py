@@ -21,7 +21,7 @@ from wherry.coordinator.store import StoredStatus
 from wherry.coordinator.store.internal_topics import InternalTopic, ensure
 
 pytestmark = pytest.mark.integration
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 SOMEBODY = "User:somebody"
 USER, PASSWORD = "worker", "worker-secret"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -70,6 +70,10 @@ class Guarded:
         client = admin.AdminClient({"bootstrap.servers": self.open, "log_level": 0})
         for future in client.create_acls([acl]).values():
             future.result(TIMEOUT_S)
+        # The broker minds it a little after it has said so.
+        place = (acl.restype, name, acl.resource_pattern_type)
+        wanted = admin.AclBindingFilter(*place, SOMEBODY, "*", acl.operation, acl.permission_type)
+        assert eventually(lambda: client.describe_acls(wanted).result(TIMEOUT_S) != [])
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.pumps import JSON, Coordinator, Sidecar, everything, fill, lines_of, run, sink_of, source_of
+from tests.support.topics import end_offsets
+from tests.support.waiting import eventually
 
 from wherry.contract.errors import TransientError
 from wherry.contract.position import Position, kafka_partition_json, kafka_position
@@ -40,7 +42,7 @@ def test_drained_leases_follow_one_another_without_a_duplicate(
     fill(bootstrap, topic, [str(number).encode() for number in range(60_000)])
     for _ in range(3):
         signals = Signals()
-        threading.Timer(0.15, lambda signals=signals: signals.drain(5.0)).start()
+        threading.Timer(0.15, lambda signals=signals: signals.drain(60.0)).start()
         assert (
             run(sink_of(bootstrap, topic, 1, filing, coordinator), coordinator, signals, LeasePolicy())
             is EndReason.DRAINED
@@ -56,8 +58,8 @@ def test_a_killed_sink_sidecar_is_a_transient_fault_and_nothing_is_lost(
     fill(bootstrap, topic, [str(number).encode() for number in range(200_000)])
     filing = sidecar("filing", "test.Filing", file=tmp_path / "out")
     threading.Timer(0.4, filing.process.kill).start()
-    with pytest.raises(TransientError):
-        run(sink_of(bootstrap, topic, 1, filing, coordinator), coordinator)
+    with pytest.raises(TransientError):  # it never parks, so that it is there when its sidecar is killed
+        run(sink_of(bootstrap, topic, 1, filing, coordinator), coordinator, policy=LeasePolicy(commit_interval_s=0.2))
     committed = max(
         (int(json.loads(one.offset or "")["kafka_offset"]) for one in coordinator.committed.values()), default=0
     )
@@ -88,7 +90,12 @@ def test_a_killed_source_sidecar_loses_nothing_and_repeats_nothing_that_was_read
 ) -> None:
     coordinator = Coordinator()
     counting = sidecar("counting", "test.Counting", topic=topic, count=100_000, pause="0.005")
-    threading.Timer(0.5, counting.process.kill).start()
+
+    def kill() -> None:
+        eventually(lambda: end_offsets(bootstrap, topic)[0] > 0)
+        counting.process.kill()
+
+    threading.Thread(target=kill).start()
     with pytest.raises(TransientError):
         run(source_of(bootstrap, counting, coordinator), coordinator, policy=LeasePolicy())
     # The commit interval is a minute: only the flush after the fault can have told this position.
@@ -106,7 +113,7 @@ def test_drained_sources_follow_one_another_without_a_duplicate(
     counting = sidecar("counting", "test.Counting", topic=topic, count=40_000, pause="0.002")
     for _ in range(2):
         signals = Signals()
-        threading.Timer(0.1, lambda signals=signals: signals.drain(5.0)).start()
+        threading.Timer(0.1, lambda signals=signals: signals.drain(60.0)).start()
         assert (
             run(source_of(bootstrap, counting, coordinator), coordinator, signals, LeasePolicy()) is EndReason.DRAINED
         )

@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.registry import LocalRegistry
 
-LIMIT_S = 90.0
+LIMIT_S = 120.0
 KINDS = {
     "avro": "io.confluent.connect.avro.AvroConverter",
     "proto": "io.confluent.connect.protobuf.ProtobufConverter",

@@ -38,7 +38,7 @@ class Files(Source[FilesConfig]):
         if self.config.mood == "die":
             os._exit(3)
         if self.config.mood == "hang":
-            time.sleep(60)
+            time.sleep(600)
         return Plan(splits=[Split(f"{self.context.connector} in {os.getpid()}")], replan_after_ms=1000)
 
     def read(self, work, offsets):
@@ -126,7 +126,7 @@ def test_connectors_are_planned_in_one_process_that_dies_for_none_but_its_killer
 
 
 def test_one_that_hangs_keeps_no_other_waiting(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planners, "PLAN_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(planners, "PLAN_TIMEOUT_S", 6.0)
     shared = pid_of(planner, "one")
     failures: list[Exception] = []
 
@@ -138,10 +138,9 @@ def test_one_that_hangs_keeps_no_other_waiting(planner: Planner, monkeypatch: py
 
     hanging = threading.Thread(target=hang)
     hanging.start()
-    began = time.monotonic()
     assert pid_of(planner, "two") == shared
-    assert time.monotonic() - began < 2.0
-    hanging.join(20)
+    assert not failures, "the one that hangs is still waited for"
+    hanging.join(120)
     assert failures
     assert pid_of(planner, "one") == shared
 

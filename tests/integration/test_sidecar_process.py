@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 COUNTER = ROOT / "sdk" / "python" / "examples" / "counter.py"
-WAIT_S = 30.0
+WAIT_S = 60.0
 PSS_BYTES_MAX = 60 << 20
 
 # A plugin's own environment has no numpy, which pyarrow loads wherever it finds it; the engine's has.
@@ -38,7 +38,7 @@ from wherry.sdk import Config, Source, serve
 class Stuck(Source[Config]):
     class_name = "test.Stuck"
     def read(self, work, offsets):
-        time.sleep(60)
+        time.sleep(600)
         yield
 serve(Stuck)
 """
@@ -116,7 +116,7 @@ def test_a_generator_that_hangs_does_not_keep_the_process(socket: Path) -> None:
             started = time.monotonic()
             process.terminate()
             assert process.wait(WAIT_S) == 0
-            assert time.monotonic() - started < 5.0
+            assert time.monotonic() - started < 30.0
     finally:
         process.kill()
         process.wait(WAIT_S)
@@ -126,7 +126,7 @@ def test_it_ends_when_the_host_that_started_it_dies(socket: Path, tmp_path: Path
     starter = (
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen([sys.executable, {str(COUNTER)!r}])\n"
-        "print(child.pid, flush=True); time.sleep(60)\n"
+        "print(child.pid, flush=True); time.sleep(600)\n"
     )
     variables = environment(WHERRY_ENDPOINT=f"unix://{socket}", WHERRY_INSTANCE_ID="i-1")
     host = subprocess.Popen([sys.executable, "-c", starter], env=variables, stdout=subprocess.PIPE, text=True)

@@ -22,9 +22,9 @@ from wherry.contract.position import Position
 from wherry.coordinator.dev.ports import free_ports
 from wherry.coordinator.store.local import FileOffsetStore
 
-START_TIMEOUT_S = 60.0
-FLOW_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 5.5  # the worker promises 5 s; the rest is this process's own delay
+START_TIMEOUT_S = 120.0
+FLOW_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 30.0  # the worker promises 5 s, on a machine that lets it run
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -262,7 +262,7 @@ def test_nothing_is_left_behind_when_the_worker_is_killed(start, tmp_path, topic
     children = _descendants(worker.process.pid)
     assert children
     worker.stop(signal.SIGKILL)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "the end of all children", 15)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "the end of all children")
 
 
 def _descendants(pid: int) -> set[int]:

@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-FLOW_TIMEOUT_S = 60.0
+FLOW_TIMEOUT_S = 120.0
 LINES = [f"line {number}" for number in range(1000)]
 CLASSES = "org.apache.kafka.connect.file"
 
@@ -79,7 +79,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return [span for span in self.spans(trace) if span.name == name]
 
     def close(self) -> None:
-        self._server.stop(0.5).wait(2.0)
+        self._server.stop(0.5).wait(30.0)
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -131,28 +131,45 @@ class Flow:
             json.dumps({"name": name, "config": config}).encode(),
             {"Content-Type": "application/json", "traceparent": f"00-{self.traces[name]}-{self.callers[name]}-01"},
         )
-        with urllib.request.urlopen(request, timeout=30.0) as answer:
+        with urllib.request.urlopen(request, timeout=90.0) as answer:
             assert answer.status == 201
 
 
 @pytest.fixture
-def flow(collector: Collector, bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Callable[[], Flow]]:
+def flow(collector: Collector, bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Callable[..., Flow]]:
     """Starts Wherry under the variables set until then, runs the flow to its end, and stops Wherry."""
 
-    def run() -> Flow:
+    def run(exported: Callable[[Flow], bool] = lambda flow: True) -> Flow:
         with Standalone(bootstrap=bootstrap) as wherry:
             flow = Flow(wherry, topic, tmp_path)
             flow.run()
+            # A process that ends waits for its collector only so long.
+            assert eventually(lambda: exported(flow), FLOW_TIMEOUT_S), {span.name for span in collector.spans()}
             wherry.stop()
         return flow
 
     return run
 
 
+def has_all(collector: Collector, flow: Flow) -> bool:
+    """Whether the spans of both leases and of all lines have come."""
+
+    def lines(trace: str, name: str) -> int:
+        return sum(span.attributes["messaging.batch.message_count"] for span in collector.named(trace, name))
+
+    source, sink = flow.traces["source"], flow.traces["sink"]
+    batches = ((source, "read batch"), (source, f"send {flow.topic}"), (sink, f"process {flow.topic}"))
+    return (
+        all(lines(trace, name) >= len(LINES) for trace, name in (*batches, (sink, "write batch")))
+        and all(collector.named(trace, "lease") for trace in (source, sink))
+        and bool(collector.named(source, "commit"))
+    )
+
+
 def test_a_trace_goes_from_the_rest_call_to_the_sidecar_and_back(
-    collector: Collector, flow: Callable[[], Flow]
+    collector: Collector, flow: Callable[..., Flow]
 ) -> None:
-    done = flow()
+    done = flow(lambda flow: has_all(collector, flow))
 
     for name in ("source", "sink"):
         _check_call_and_lease(collector, done, name)
@@ -221,7 +238,7 @@ def _check_unary_calls(collector: Collector, done: Flow) -> None:
 
 
 def test_nothing_is_exported_when_the_sdk_is_disabled(
-    collector: Collector, flow: Callable[[], Flow], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, flow: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     flow()

@@ -125,8 +125,10 @@ def play(peer: Peer, kept: Kept) -> None:
             group, place = f"connect-{name}-{peer.suffix}", (f"{name}-{peer.suffix}", 0)
             if not case.fails:
                 end = len(case.records)
-                wait_until(lambda g=group, p=place, e=end: group_offsets(peer.bootstrap, g).get(p) == e, f"{name} ends")
-            kept.offsets[name] = group_offsets(peer.bootstrap, group).get(place)
+                wait_until(
+                    lambda g=group, p=place, e=end: group_offsets(peer.bootstrap, g, p[0]).get(p) == e, f"{name} ends"
+                )
+            kept.offsets[name] = group_offsets(peer.bootstrap, group, place[0]).get(place)
     finally:
         peer.stop()
 
@@ -135,7 +137,7 @@ def fill(bootstrap: str, topic: str, records: tuple[Record, ...]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for record in records:
         producer.produce(topic, **record)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def state_of(peer: Peer, name: str) -> str:

@@ -94,7 +94,7 @@ def fill(bootstrap: str, numbers: range) -> None:
         producer.produce(
             "orders", value, b"k%d" % number, partition=number % 2, timestamp=1_000_000 + number, headers=headers
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def prepare(source: EmbeddedKafka) -> None:
@@ -119,7 +119,7 @@ def prepare(source: EmbeddedKafka) -> None:
         for name, pattern, principal, operation, permission in ACLS
     ]  # fmt: skip
     for future in admin.create_acls(bindings).values():
-        future.result(10)
+        future.result(60)
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Target:
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def records(self, topic: str) -> list[Any]:
-        known = self.admin.list_topics(timeout=10).topics
+        known = self.admin.list_topics(timeout=60).topics
         return everything(self.bootstrap, topic) if topic in known else []
 
     def copied(self) -> list[Any]:
@@ -152,20 +152,20 @@ class Target:
 
     def topics(self) -> dict[str, int]:
         """Partitions by topic, without those that brokers make for themselves."""
-        found = self.admin.list_topics(timeout=10).topics.items()
+        found = self.admin.list_topics(timeout=60).topics.items()
         return {name: len(each.partitions) for name, each in found if not name.startswith("__")}
 
     def settings(self, topic: str) -> dict[str, str]:
         """What was chosen for a topic itself."""
         (future,) = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
         chosen = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        return {name: entry.value for name, entry in future.result(10).items() if entry.source == chosen}
+        return {name: entry.value for name, entry in future.result(60).items() if entry.source == chosen}
 
     def acls(self) -> set[str]:
         any_acl = AclBindingFilter(
             ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
         )
-        return {str(each) for each in self.admin.describe_acls(any_acl).result(10)}
+        return {str(each) for each in self.admin.describe_acls(any_acl).result(60)}
 
     def syncs(self) -> list[OffsetSync]:
         found = everything(self.source, f"mm2-offset-syncs.{self.alias}.internal")
@@ -317,7 +317,7 @@ def test_a_flow_goes_on_where_mirrormaker_was_stopped(both: Both) -> None:
     both.mirrormaker.stop()
     both.wherry.stop()
     admin = AdminClient({"bootstrap.servers": both.source.bootstrap})
-    admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(10)
+    admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(60)
     fill(both.source.bootstrap, range(COUNT, COUNT + 100))
     # Beats in the other direction are a flow of their own, in a process of its own.
     file = {**file_of(both.source.bootstrap, both.theirs.bootstrap, "B"), "emit.heartbeats.enabled": "true"}

@@ -57,7 +57,7 @@ class Sidecar:
         environment = {**os.environ, "WHERRY_ENDPOINT": self.endpoint, "WHERRY_INSTANCE_ID": "i"}
         self.process = subprocess.Popen([sys.executable, str(SCRIPTS / f"{script}.py")], env=environment)
         with SidecarClient(self.endpoint) as client:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while not client.healthy(deadline_s=1.0):
                 assert time.monotonic() < deadline, "the sidecar did not start"
                 time.sleep(0.05)
@@ -65,7 +65,7 @@ class Sidecar:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 @pytest.fixture
@@ -127,14 +127,14 @@ def fill(bootstrap: str, topic: str, values: list[bytes], partitions: int = 1) -
         producer.produce(topic, value, partition=number % partitions)
         if not number % 1_000:
             producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def everything(bootstrap: str, topic: str) -> list[Any]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "check", "enable.partition.eof": True})
-    numbers = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    numbers = consumer.list_topics(topic, timeout=60).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in numbers])
-    messages, ends, deadline = [], 0, time.monotonic() + 30
+    messages, ends, deadline = [], 0, time.monotonic() + 60
     while ends < len(numbers) and time.monotonic() < deadline:
         for message in consumer.consume(10_000, 0.5):
             if message.error() is None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Any
 
-CALL_TIMEOUT_S = 30.0
-STATE_TIMEOUT_S = 60.0
+CALL_TIMEOUT_S = 90.0
+STATE_TIMEOUT_S = 120.0
 MOMENTARY = re.compile("rebalance|momentarily")
 POLL_S = 0.05
 JSON = {"Accept": "application/json"}

@@ -28,9 +28,9 @@ from wherry.coordinator.config import properties
 from wherry.coordinator.dev.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-REST_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
-KILL_TIMEOUT_S = 10.0
+REST_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 60.0
 LOG_TAIL_LINES = 60
 
 _ROLES = (
@@ -193,9 +193,10 @@ class Standalone:
         return int(pids[0])
 
     def workers_of(self, connector: str) -> list[int]:
-        """Return the ids of the processes that run a connector's leases."""
+        """Return the ids of the processes that run a connector's leases; not of those nobody has taken up yet."""
         leases = self.rest.get("/wherry/v1/leases")["leases"]
-        return [int(each["worker"].rpartition(":")[2]) for each in leases if each["connector"] == connector]
+        workers = [each["worker"] for each in leases if each["connector"] == connector and each["worker"]]
+        return [int(worker.rpartition(":")[2]) for worker in workers]
 
     def leftover_files(self) -> list[str]:
         """Return what lies in the run's temporary folder, sockets included, as paths below it."""

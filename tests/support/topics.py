@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 _QUIET = {"log_level": 0}
 
 
@@ -86,11 +86,22 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
     return {partition.partition: future.result(TIMEOUT_S).offset for partition, future in asked.items()}
 
 
-def group_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
-    """Return what a consumer group has committed, by topic and partition."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
+def topic_names(bootstrap: str) -> set[str]:
+    """Return the names of all topics there are."""
     from confluent_kafka.admin import AdminClient
 
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
-    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(TIMEOUT_S)
-    return {(each.topic, each.partition): each.offset for each in answer.topic_partitions}
+    return set(AdminClient({"bootstrap.servers": bootstrap, **_QUIET}).list_topics(timeout=TIMEOUT_S).topics)
+
+
+def group_offsets(bootstrap: str, group: str, topic: str) -> dict[tuple[str, int], int]:
+    """Return what a consumer group has committed of a topic, by topic and partition."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    # The admin client's answer to the same question ends the process when the broker does not answer in time.
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **_QUIET})
+    try:
+        partitions = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+        found = consumer.committed([TopicPartition(topic, number) for number in partitions], timeout=TIMEOUT_S)
+    finally:
+        consumer.close()
+    return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}

@@ -121,7 +121,9 @@ class Bench:
     def __init__(self, directory: Path, *, times: LeaseTimes | None = None) -> None:
         self.offsets = MemoryOffsets()
         self.planner = ScriptedPlanner()
-        self.machine = Machine(generation=int(time.time()), times=times or LeaseTimes(drain_ms=2_000))
+        self.machine = Machine(
+            generation=int(time.time()), times=times or LeaseTimes(silence_ms=120_000, drain_ms=60_000)
+        )
         self.runner = Runner(self.machine, lambda effect: self.hands.carry_out(effect))
         self.figures = Figures(lambda *_: None)
         keeper = PositionKeeper(self.offsets, None, sleep=lambda s: None)  # type: ignore[arg-type]
@@ -155,8 +157,8 @@ class Bench:
 
     def close(self) -> None:
         self.runner.post(ev.ShutdownAsked())
-        self.until(lambda: self.runner.ask(lambda m: m.idle), 5)
-        self.hands.lanes.close(1)
+        self.until(lambda: self.runner.ask(lambda m: m.idle), 90)
+        self.hands.lanes.close(10)
         self.control.stop(0)
         self.runner.stop()
 

@@ -22,10 +22,10 @@ def main(directory: Path) -> None:
     engine.start()
     bench.until(lambda: engine.state == "up", 60)
     bench.put("log", log_plan())
-    bench.until(lambda: bench.reached("log", '{"log":0}') > 10, 30)
+    bench.until(lambda: bench.reached("log", '{"log":0}') > 10, 60)
     jvm = engine._context._gateway.proc.pid
     os.kill(jvm, signal.SIGKILL)
-    bench.until(lambda: engine.state == "failed", 10)
+    bench.until(lambda: engine.state == "failed", 60)
     time.sleep(0.5)
     shown = bench.runner.ask(lambda machine: machine.shown("log"))
     assert shown is not None

@@ -54,7 +54,7 @@ class _Lease:
                 token=self.spec.token,
                 worker=lease_pb2.WorkerIdentity(host="here", pid=os.getpid()),
             ),
-            timeout=5,
+            timeout=60,
         )
         self.out.put(
             lease_pb2.ProgressRequest(

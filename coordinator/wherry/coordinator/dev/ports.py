@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
 
 from wherry.coordinator.dev.errors import PortTakenError
 
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 0.5
+LOWEST: Final = 10_240
+"""Below are the ports of well-known servers."""
+ATTEMPTS: Final = 50
+_CLIENTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
-    """Return distinct ports that nobody listens on at this moment."""
+    """Return distinct ports that nobody listens on at this moment, and that no client is given as its own meanwhile."""
     with ExitStack() as held:
-        # All are held until the last one is known, so that the system cannot hand out one of them twice.
-        sockets = [held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) for _ in range(count)]
-        for each in sockets:
-            each.bind((host, 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+        # All are held until the last one is known, so that none is chosen twice.
+        return [
+            _bind_one(held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)), host) for _ in range(count)
+        ]
+
+
+def _bind_one(one: socket.socket, host: str) -> int:
+    """Bind a socket to a port below those that the system gives to clients.
+
+    One of those may be gone before a server listens on it: another connection can get it, and a client that calls a
+    server which is just being restarted can even get connected to itself.
+    """
+    first = _first_of_clients()
+    for _ in range(ATTEMPTS if first > LOWEST else 0):
+        with suppress(OSError):
+            one.bind((host, LOWEST + secrets.randbelow(first - LOWEST)))
+            return int(one.getsockname()[1])
+    one.bind((host, 0))
+    return int(one.getsockname()[1])
+
+
+def _first_of_clients() -> int:
+    """The first port that clients are given; 0 where the system does not say so."""
+    try:
+        return int(_CLIENTS.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def require_free(port: int, purpose: str, host: str = LOOPBACK) -> None:

@@ -151,6 +151,11 @@ def from_rpc_error(error: grpc.RpcError, peer: str = "") -> WherryError:
     return made
 
 
+def is_told(error: grpc.RpcError) -> bool:
+    """Tells whether the peer itself has said what failed, so that it lives and could be reached."""
+    return _told(error) is not None
+
+
 def _told(error: grpc.RpcError) -> WherryError | None:
     """Returns the error that the peer itself put into the status details."""
     trailing = error.trailing_metadata() if callable(getattr(error, "trailing_metadata", None)) else None

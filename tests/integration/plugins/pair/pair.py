@@ -15,6 +15,8 @@ class NumberConfig(Config):
     count: int = key(default=100, doc="Numbers to give before there are no more.")
     follow: bool = key(default=False, doc="Wait for more at the end instead of ending.")
     rate: int = key(default=0, doc="Numbers a second; 0 means as fast as can be.")
+    hold: str = key(default="", doc="Work and number, as in a line, that comes when there is a file at `until`.")
+    until: str = key(default="", doc="Path of a file.")
 
 
 class Numbers(Source[NumberConfig]):
@@ -26,6 +28,10 @@ class Numbers(Source[NumberConfig]):
         for number in range(start + 1, self.config.count + 1):
             if self.config.rate and number % STEP == 0:
                 self.wait(STEP / self.config.rate)
+            while f"{work.id} {number}" == self.config.hold and not Path(self.config.until).exists():
+                self.wait(0.02)
+                if self.stopping:
+                    return
             if self.stopping:
                 return
             yield Record(f"{work.id} {number}", topic="numbers", partition=partition, offset={"n": number})

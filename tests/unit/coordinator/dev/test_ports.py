@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,11 @@ def test_free_ports_are_distinct_and_free() -> None:
     assert len(set(ports)) == 5
     for port in ports:
         require_free(port, "a test")
+
+
+def test_a_free_port_is_none_that_the_system_gives_to_a_client_meanwhile() -> None:
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert all(1024 <= port < first for port in free_ports(20))
 
 
 def test_a_port_in_use_is_told_with_its_number_and_purpose() -> None:

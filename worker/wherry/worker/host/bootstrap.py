@@ -33,8 +33,8 @@ POLL_MAX_S: Final = 0.05
 HEALTH_TIMEOUT_S: Final = 2.0
 # A sidecar that a user comes back to for lack of an answer has so long to give one.
 ANSWER_TIMEOUT_S: Final = 5.0
-# A call that fails because the process is dying comes a little before the news of its death.
-DEATH_NEWS_WAIT_S: Final = 0.3
+# A call that fails because the process is dying comes a little before the news of its death; on a busy machine, more.
+DEATH_NEWS_WAIT_S: Final = 3.0
 UNIX_PREFIX: Final = "unix://"
 
 # What a sidecar keeps of the host's environment: where programs and certificates are, how to write texts, how to get
@@ -334,7 +334,7 @@ def _call(method: Any, request: Any, process: SidecarProcess | None, what: str, 
     try:
         return method(request, timeout=deadline.left_s)
     except grpc.RpcError as error:
-        if process is not None and error.code() == grpc.StatusCode.UNAVAILABLE:
+        if process is not None and error.code() == grpc.StatusCode.UNAVAILABLE and not rpc.is_told(error):
             process.ended.wait(DEATH_NEWS_WAIT_S)
         _require_alive(process, f"while waiting for {what}, its process")
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
