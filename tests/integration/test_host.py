@@ -310,7 +310,6 @@ def test_a_sidecar_that_is_somebody_else_is_refused(host: HostUnderTest, tmp_pat
         host.acquire(plugin=moody_at_start(tmp_path, "wrong-instance"))
 
 
-@pytest.mark.timeout(400)
 def test_a_hanging_sidecar_keeps_nobody_else_waiting(host: HostUnderTest) -> None:
     # A machine may be too slow for all that to happen before the first of them is given up.
     assert any(acquired_while_others_hang(host, timeout_ms) for timeout_ms in (4_000, 20_000, 50_000))

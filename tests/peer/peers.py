@@ -33,8 +33,9 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 SETTINGS = {"key.converter": STRING, "value.converter": STRING, "offset.flush.interval.ms": "1000"}
 PLUGIN_VERSION = Manifest.load(REPOSITORY / "sidecars" / "filestream").version
 STORED = ("config", "offset", "status")
-START_TIMEOUT_S = 120.0
-REBALANCE_TIMEOUT_S = 5.0
+START_TIMEOUT_S = 180.0
+LIFE_TIMEOUT_S = 800.0
+REBALANCE_TIMEOUT_S = 30.0
 EXTENSION = jar_set(f"org.apache.kafka:connect-basic-auth-extension:{JARS_VERSION}", name="connect-basic-auth")
 _EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension"
 
@@ -228,7 +229,7 @@ def together(peers: Sequence[Peer], body: Callable[[Peer], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(START_TIMEOUT_S * 3)
+        thread.join(LIFE_TIMEOUT_S)
     if errors:
         raise errors[0]
     assert not any(thread.is_alive() for thread in threads), "a peer did not come to its end in time"

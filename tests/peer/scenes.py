@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 QUIET_S = 1.5
 """How long nothing more may come before what has come counts as all: beyond Kafka Connect's wait for new lines, 1 s."""
 
-COMMIT_TIMEOUT_S = 10.0
+COMMIT_TIMEOUT_S = 60.0
 
 PLAIN, TEXTS, RETURNS = "plain", "texts", "returns"
 SOURCES = (PLAIN, TEXTS, RETURNS)
@@ -184,6 +184,7 @@ def _keep(peer: Peer, kept: Kept, scene: str, expected: Mapping[str, int]) -> No
         # Commits come every second, but a machine that is busy makes them late.
         before = max((position for (other, _), position in kept.positions.items() if other == name), default=0)
         eventually(partial(_is_beyond, peer, name, before), COMMIT_TIMEOUT_S)
+    _rest(peer, expected)
     for name in expected:
         topic = peer.own(f"{name}-{{x}}")
         found = values(consume(peer.bootstrap, topic, end_offsets(peer.bootstrap, topic)[0]))
@@ -194,6 +195,14 @@ def _keep(peer: Peer, kept: Kept, scene: str, expected: Mapping[str, int]) -> No
 def _position(peer: Peer, name: str) -> int:
     offsets = peer.rest.offsets(peer.own(f"{name}-{{x}}"))
     return max((offset["position"] for _, offset in offsets if offset is not None), default=0)
+
+
+def _rest(peer: Peer, names: Iterable[str]) -> None:
+    """Wait until no position moves any more: what was read bit by bit is committed bit by bit."""
+    deadline, before = time.monotonic() + COMMIT_TIMEOUT_S, None
+    while before != (found := [_position(peer, name) for name in names]) and time.monotonic() < deadline:
+        before = found
+        time.sleep(QUIET_S)
 
 
 def _is_beyond(peer: Peer, name: str, before: int) -> bool:

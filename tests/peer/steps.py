@@ -11,7 +11,7 @@ from tests.peer.peers import Peer
 from tests.support.rest import Answer
 from tests.support.topics import consume
 
-RECORDS_TIMEOUT_S = 60.0
+RECORDS_TIMEOUT_S = 120.0
 POLL_S = 0.1
 SOURCE = "source-{x}"
 SINK = "sink-{x}"
@@ -107,6 +107,22 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Shows:
+    """Wait until what is read somewhere, or what `only` picks of it, is this."""
+
+    path: str
+    body: Any
+    only: Callable[[Any], Any] = lambda body: body
+
+    def run(self, peer: Peer) -> None:
+        """Wait."""
+        wait_until(
+            lambda: self.only(peer.ask("GET", self.path).body) == self.body,
+            f"{peer.name} shows {self.body} at {self.path}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
     """Write bytes to the end of a file."""
 
@@ -119,7 +135,7 @@ class Append:
             file.write(self.content)
 
 
-Step = Ask | States | Settle | Records | Lines | Committed | Append
+Step = Ask | States | Settle | Records | Lines | Committed | Shows | Append
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -253,6 +269,8 @@ LIFE: tuple[Step, ...] = (
     Lines("lines.out", 3),
     Committed(SOURCE, _source_at(14)),
     Committed(SINK, _sink_at(3)),
+    Shows(f"/connectors/{SOURCE}/topics", {SOURCE: {"topics": [TOPIC]}}),
+    Shows(f"/connectors/{SINK}/topics", {SINK: {"topics": [TOPIC]}}),
     Ask("list", "GET", "/connectors", only=sorted),
     Ask("list with all", "GET", "/connectors?expand=status&expand=info"),
     *_shown(SOURCE, "running"),
@@ -363,7 +381,8 @@ END: tuple[Step, ...] = (
     *_shown("still-{x}", "created stopped"),
     Ask("delete it", "DELETE", "/connectors/still-{x}"),
     Ask("topics reset", "PUT", f"/connectors/{SOURCE}/topics/reset"),
-    Settle(),  # Kafka Connect answers before its own status topic has come back to it
+    # Kafka Connect answers before its own status topic has come back to it.
+    Shows(f"/connectors/{SOURCE}/topics", {SOURCE: {"topics": []}}),
     Ask("topics after it", "GET", f"/connectors/{SOURCE}/topics"),
     Ask("delete the source", "DELETE", f"/connectors/{SOURCE}"),
     Ask("delete the sink with slash", "DELETE", f"/connectors/{SINK}/"),

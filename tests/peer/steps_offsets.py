@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, Append, Ask, Committed, Lines, Records, Settle, States, Step
+from tests.peer.steps import (
+    SINK_CLASS,
+    SOURCE_CLASS,
+    Append,
+    Ask,
+    Committed,
+    Lines,
+    Records,
+    Settle,
+    Shows,
+    States,
+    Step,
+)
 from tests.peer.steps_protocol import JSON_BODY, code
 
 SOURCE, SINK, TOPIC = "o-source-{x}", "o-sink-{x}", "o-lines-{x}"
@@ -131,7 +143,7 @@ STEPS: tuple[Step, ...] = (
         f"/connectors/{SOURCE}/offsets",
         _entries(_of_file({"position": 8}), _of_file({"position": 2}, {"filename": "{dir}/other"})),
     ),
-    Settle(),
+    Shows(f"/connectors/{SOURCE}/offsets", 2, only=lambda body: len(body["offsets"])),
     Ask("two of a source", "GET", f"/connectors/{SOURCE}/offsets", only=lambda body: sorted(body["offsets"], key=str)),
     Ask(
         "forget one of a source",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, Append, Ask, Records, Settle, States, Step
+from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, Append, Ask, Records, Settle, Shows, States, Step
 from tests.peer.steps_protocol import JSON_BODY, code
 
 GOOD, BAD, TOPIC = "s-good-{x}", "s-bad-{x}", "s-lines-{x}"
@@ -102,14 +102,15 @@ def _lists() -> Iterator[Ask]:
 
 
 def _topics() -> Iterator[Step]:
-    yield Settle(1.5)  # Wherry tells of topics with its reports, one a second
+    path = f"/connectors/{GOOD}/topics"
+    yield Shows(path, {GOOD: {"topics": [TOPIC]}})  # Wherry tells of topics with its reports, one a second
     yield Ask("topics used", "GET", f"/connectors/{GOOD}/topics")
     yield Ask("topics forgotten", "PUT", f"/connectors/{GOOD}/topics/reset")
-    yield Settle()
+    yield Shows(path, {GOOD: {"topics": []}})
     yield Ask("topics after a reset", "GET", f"/connectors/{GOOD}/topics")
     yield Append("s.in", b"four\n")
     yield Records(TOPIC, 4)
-    yield Settle(2)
+    yield Shows(path, {GOOD: {"topics": [TOPIC]}})
     yield Ask("topics used again", "GET", f"/connectors/{GOOD}/topics")
 
 

@@ -14,7 +14,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.kafka import KafkaAdmin
 
-SETTLE_TIMEOUT_S = 90.0
+SETTLE_TIMEOUT_S = 180.0
 CLOSED = "closed-"
 """What the names of topics begin with that nobody may make."""
 BROKER = {

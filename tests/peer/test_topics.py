@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.connect import RealConnect
 from wherry.coordinator.kafka import KafkaAdmin
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 KINDS = ("config", "offset", "status")
 MADE = {
     "offset.storage.partitions": "4",

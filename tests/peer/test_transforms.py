@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 PACKAGE = "org.apache.kafka.connect.transforms."
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 KEPT, DROPPED, READ, LETTERS = "kept-{x}", "dropped-{x}", "read-{x}", "letters-{x}"
-FLOW_TIMEOUT_S = 60.0
+FLOW_TIMEOUT_S = 120.0
 QUIET_S = 3.0
 SOURCE_CHAIN = {
     "transforms": "hoist,insert,key,tell,drop",

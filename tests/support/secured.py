@@ -35,7 +35,7 @@ USER, USER_PASSWORD = "alice", 'scram "pass";='
 _DAY = datetime.timedelta(days=1)
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-_ADMIN_TIMEOUT_S = 30.0
+_ADMIN_TIMEOUT_S = 90.0
 
 
 @dataclass(frozen=True)
