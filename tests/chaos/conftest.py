@@ -28,6 +28,7 @@ __all__ = ["bootstrap", "kafka", "own_kafka", "postgres"]
 FLOWS = ("file-kafka", "kafka-file", "kafka-postgres")
 _HERE = Path(__file__).parent
 MakeRun = Callable[..., Run]
+SEED_IN_CI = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,14 +50,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def records(request: pytest.FixtureRequest) -> int:
     """How many records each flow gets."""
     wanted: int | None = request.config.getoption("--records", None)
-    in_ci = "integration" in str(request.config.getoption("markexpr"))
-    return wanted or (limits.RECORDS_IN_CI if in_ci else limits.RECORDS_BY_HAND)
+    return wanted or (limits.RECORDS_IN_CI if _in_ci(request) else limits.RECORDS_BY_HAND)
+
+
+@pytest.fixture
+def recovery_s(request: pytest.FixtureRequest) -> float:
+    """How long a flow may stand still after a fault."""
+    return limits.RECOVERY_IN_CI_S if _in_ci(request) else limits.RECOVERY_S
+
+
+def _in_ci(request: pytest.FixtureRequest) -> bool:
+    return "integration" in str(request.config.getoption("markexpr"))
 
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """The seed of this test, printed so that its moments can be had again."""
+    """The seed of this test, printed so that its moments can be had again; in CI always the same."""
     wanted: int | None = request.config.getoption("--seed", None)
+    if wanted is None and _in_ci(request):
+        wanted = SEED_IN_CI
     chosen = random.SystemRandom().randrange(1_000_000) if wanted is None else wanted
     print(f"\nseed {chosen}")
     return chosen

@@ -28,7 +28,7 @@ def source_config(file: Path, topic: str) -> dict[str, str]:
 def ask(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(
-        urllib.request.Request(url, data, {"Content-Type": "application/json"}), timeout=30
+        urllib.request.Request(url, data, {"Content-Type": "application/json"}), timeout=90
     ) as answer:
         return json.load(answer)
 

@@ -169,7 +169,7 @@ def test_trouble_that_stays_is_the_batchs_and_passes_with_it(registry: LocalRegi
         begun = time.monotonic()
         with pytest.raises(TransientError, match=str(status)):
             this.from_connect(topic, *rows())
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < 60
         door.troubles.clear()
         assert this.from_connect(topic, *rows()).failures == ()
 
@@ -193,11 +193,11 @@ def test_a_registry_that_never_answers_holds_nobody_for_ever(
     registry: LocalRegistry, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "REQUEST_TIMEOUT_S", 0.3)
-    with guarded(registry.url, door=Door(delay_s=5.0)) as door:
+    with guarded(registry.url, door=Door(delay_s=50.0)) as door:
         begun = time.monotonic()
         with pytest.raises(TransientError, match="doesn't answer"):
             converter(door.url(tls=False)).from_connect(topic, *rows())
-        assert time.monotonic() - begun < 4
+        assert time.monotonic() - begun < 40
 
 
 def test_what_is_known_is_not_asked_for_again(registry: LocalRegistry, topic: str) -> None:

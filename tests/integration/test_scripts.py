@@ -18,8 +18,8 @@ from wherry.coordinator.dev.ports import free_ports
 
 pytestmark = pytest.mark.integration
 
-FLOW_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 10.0
+FLOW_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
 STARTED = ("Kafka version: 4.3.1", "Kafka Connect started", "Finished starting connectors and tasks")
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 

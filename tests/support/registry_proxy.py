@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from wherry.coordinator.dev.ports import LOOPBACK
+from wherry.coordinator.dev.ports import LOOPBACK, free_ports
 
-FORWARD_TIMEOUT_S = 20.0
+FORWARD_TIMEOUT_S = 60.0
 _HOP = {"connection", "transfer-encoding", "host", "content-length", "keep-alive"}
 
 
@@ -102,7 +102,7 @@ def guarded(registry_url: str, context: ssl.SSLContext | None = None, door: Door
         def handle_error(self, *args: object) -> None:
             return  # whom TLS has refused
 
-    server = Server((LOOPBACK, made.port), Handler)
+    server = Server((LOOPBACK, made.port or free_ports(1)[0]), Handler)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     made.port = int(server.server_address[1])
@@ -113,4 +113,4 @@ def guarded(registry_url: str, context: ssl.SSLContext | None = None, door: Door
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)

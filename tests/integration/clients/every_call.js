@@ -34,8 +34,12 @@ async function call(what, promise) {
 }
 
 async function until(state) {
-  for (let i = 0; i < 300; i++) {
-    const { data } = await connector.getStatus();
+  for (let i = 0; i < 900; i++) {
+    // There is no status before it was begun, and for moments none can be told.
+    const { data } = await connector.getStatus().catch((error) => {
+      if (![404, 409].includes(error.response && error.response.status)) throw error;
+      return { data: { connector: {}, tasks: [] } };
+    });
     const tasks = data.tasks.length > 0 && data.tasks.every((task) => task.state === state);
     if (data.connector.state === state && (tasks || state === "STOPPED")) return;
     await new Promise((done) => setTimeout(done, 100));
