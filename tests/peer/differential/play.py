@@ -15,10 +15,12 @@ from tests.peer.differential.cases import Case
 from tests.peer.differential.wire import Wire
 from tests.peer.peers import Peer
 
-CREATE_TIMEOUT_S = 60.0
-DONE_TIMEOUT_S = 120.0
+CREATE_TIMEOUT_S = 120.0
+DONE_TIMEOUT_S = 240.0
 QUIET_S = 2.5
-"""How long nothing more may come from sources before what has come counts as all."""
+"""How long nothing more may come before what has come counts as all, when all has been read."""
+LONG_QUIET_S = 10.0
+"""The same where a source does not show that it has read all: Kafka Connect commits nothing of what it leaves out."""
 POLL_S = 0.4
 STACK_TRACE = "__connect.errors.exception.stacktrace"
 MADE_BEFORE_MS = 1_760_000_000_000
@@ -137,13 +139,15 @@ class Player:
             states = self._states()
             for name, case in list(waiting.items()):
                 found = states.get(name, ())
-                done = self._has_read_all(case) if case.is_sink else found[1:] == ("RUNNING",)
-                if done or "FAILED" in found:
+                if "FAILED" in found or (self._has_read_all(case) if case.is_sink else self._is_at_end(case)):
                     del waiting[name]
             count = sum(self._wire.ends(self._outputs(cases)).values())
-            if count != seen or waiting:
+            sources_run = all(
+                not case.is_sink and states.get(name, ())[1:] == ("RUNNING",) for name, case in waiting.items()
+            )
+            if count != seen or not sources_run:
                 quiet_since, seen = time.monotonic(), count
-            if time.monotonic() - quiet_since >= QUIET_S:
+            if time.monotonic() - quiet_since >= (LONG_QUIET_S if waiting else QUIET_S):
                 return
             time.sleep(POLL_S)
 
@@ -163,6 +167,10 @@ class Player:
     def _has_read_all(self, case: Case) -> bool:
         offsets = [offset for _, offset in self._peer.rest.offsets(self._name(case)) if offset is not None]
         return sum(offset["kafka_offset"] for offset in offsets) == len(case.records)
+
+    def _is_at_end(self, case: Case) -> bool:
+        offsets = [offset for _, offset in self._peer.rest.offsets(self._name(case)) if offset is not None]
+        return offsets == [{"position": self._file(case).stat().st_size}]
 
     def _outcomes(self, cases: Sequence[Case]) -> dict[int, Outcome]:
         written = self._wire.read(self._outputs(cases))
