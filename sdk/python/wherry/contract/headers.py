@@ -87,11 +87,11 @@ def keep(column: pa.Array, wanted: Callable[[str], bool]) -> pa.Array:
     return pa.array(rows, column.type)
 
 
-def plain(column: pa.Array, values: Sequence[bytes | None]) -> pa.Array:
+def plain(column: pa.Array, values: pa.Array) -> pa.Array:
     """Returns a column of plain headers with the same names and other values, given in order of rows and headers."""
     flat = pc.list_flatten(column)
     fields = list(HEADERS_TYPE.value_type)
-    structs = pa.StructArray.from_arrays([flat.field("name"), pa.array(values, pa.binary())], fields=fields)
+    structs = pa.StructArray.from_arrays([flat.field("name"), values], fields=fields)
     lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
     mask = column.is_null() if column.null_count else None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 BLANKS: Final = "".join(map(chr, range(0x21)))
 """What `String.trim()` takes away: controls and the space; no other white space, and no C1 control."""
@@ -16,6 +18,7 @@ BLANKS: Final = "".join(map(chr, range(0x21)))
 _TABLE_SIZE_MIN: Final = 16
 _LOAD_FACTOR: Final = 0.75
 _INT_BITS: Final = 0xFFFFFFFF
+_LONG_BITS: Final = 0xFFFFFFFFFFFFFFFF
 _KEYS_KEPT_MAX: Final = 4096
 # The largest single-precision number, and where the next one would be nearer.
 _FLOAT_MAX: Final = 2.0**128 - 2.0**104
@@ -38,6 +41,11 @@ def in_map_order(keys: Iterable[str]) -> list[str]:
     Kafka Connect keeps JSON objects without schema, and maps, in such maps, so this is the order in which they print.
     NB: eight or more keys that share one slot of the table make a tree in Java, which isn't followed here.
     """
+    return in_order_of(keys, string_hash)
+
+
+def in_order_of(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return keys of any kind in the order of such a map, by what `hashCode()` says of them, unsigned."""
     distinct = list(dict.fromkeys(keys))
     if len(distinct) < 2:
         return distinct
@@ -45,11 +53,39 @@ def in_map_order(keys: Iterable[str]) -> list[str]:
     while len(distinct) > size * _LOAD_FACTOR:
         size *= 2
 
-    def slot(key: str) -> int:
-        hashed = string_hash(key)
+    def slot(key: Key) -> int:
+        hashed = hash_of(key)
         return (hashed ^ hashed >> 16) & (size - 1)
 
     return sorted(distinct, key=slot)
+
+
+def integer_hash(number: int) -> int:
+    """Return `Integer.hashCode()`, which is that of Byte and Short too."""
+    return number & _INT_BITS
+
+
+def long_hash(number: int) -> int:
+    """Return `Long.hashCode()`, which is that of `java.util.Date` too."""
+    bits = number & _LONG_BITS
+    return (bits ^ bits >> 32) & _INT_BITS
+
+
+def double_hash(number: float) -> int:
+    """Return `Double.hashCode()`."""
+    bits: int = struct.unpack(">q", struct.pack(">d", number))[0]
+    return long_hash(bits)
+
+
+def float_hash(number: float) -> int:
+    """Return `Float.hashCode()`."""
+    bits: int = struct.unpack(">i", struct.pack(">f", number))[0]
+    return bits & _INT_BITS
+
+
+def boolean_hash(value: bool) -> int:
+    """Return `Boolean.hashCode()`."""
+    return 1231 if value else 1237
 
 
 def decode_utf8(data: bytes) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.calendars import calendar_day
-from wherry.contract.data import DAY_MS, Float32, Instant, Pairs
+from wherry.contract.data import DAY_MS, Float32, Instant, Kind, Pairs, Typed
 from wherry.contract.java import double_text, float_text, in_map_order
 from wherry.contract.schemaless import loads
 from wherry.contract.values import milliseconds
@@ -60,6 +60,27 @@ def java_text(value: Any, data_type: pa.DataType | None = None) -> str:
             return _items(value, data_type)
         case _:
             return str(value)
+
+
+def typed_text(value: Typed) -> str:
+    """Returns the text of a value that stands alone, with its schema; its maps come in the order they have."""
+    schema, found = value
+    if isinstance(found, dict | Pairs):
+        items = found.items() if isinstance(found, dict) else found
+        if schema is not None and schema.kind is Kind.STRUCT:
+            parts = [
+                f"{name}={typed_text(Typed(schema.field_of(name), item))}" for name, item in items if item is not None
+            ]
+            return "Struct{" + ",".join(parts) + "}"
+        key, item = (None, None) if schema is None else (schema.key, schema.value)
+        texts = [f"{typed_text(Typed(key, name))}={typed_text(Typed(item, each))}" for name, each in items]
+        return "{" + ", ".join(texts) + "}"
+    if isinstance(found, list | tuple):
+        item = None if schema is None else schema.value
+        return "[" + ", ".join(typed_text(Typed(item, each)) for each in found) + "]"
+    if isinstance(found, float) and schema is not None and schema.kind is Kind.FLOAT32:
+        return float_text(found)
+    return java_text(found)
 
 
 def date_text(ms: int) -> str:

@@ -11,40 +11,49 @@ import base64
 import binascii
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from wherry.contract.data import DATE, DAY_MS, DECIMAL, TIME, DataError, Float32, Instant, Kind, Schema
 from wherry.contract.java import float_text, to_float32
-from wherry.contract.values import milliseconds
+from wherry.contract.values import hashable, milliseconds
 
 _BITS: Final = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
+BAD_DECIMAL: Final = "Invalid bytes for Decimal field"
+_BLANKS: Final = re.compile(r"[\x00-\x20]")
+_BASE64_GROUP: Final = re.compile(r"[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
+_BASE64: Final = re.compile(rf"(?:[\x00-\x20]*(?:{_BASE64_GROUP.pattern}))*[\x00-\x20]*")
 _MOMENTS: Final = (Instant, datetime.date, datetime.time)
 
 
-def to_payload(schema: Schema, value: Any, *, numeric_decimals: bool = False) -> Any:
+def to_payload(schema: Schema, value: Any, *, numeric_decimals: bool = False, defaults: bool = True) -> Any:
     """Returns the JSON of a value.
 
     Args:
         schema: Its schema.
         value: The value.
         numeric_decimals: Decimals as numbers.
+        defaults: Whether a null becomes the default, where there is one.
 
     Raises:
         DataError: The value doesn't fit its schema.
     """
     if value is None:
+        if defaults and schema.has_default and schema.default is not None:
+            return to_payload(schema, schema.default, numeric_decimals=numeric_decimals)
         if schema.optional:
             return None
-        if schema.has_default and schema.default is not None:
-            return to_payload(schema, schema.default, numeric_decimals=numeric_decimals)
         raise DataError(
             "Conversion error: null value for field that is required and has no default value", reason="NOT_NULL"
         )
 
     def inner(part: Schema | None, item: Any) -> Any:
-        return schemaless_payload(item) if part is None else to_payload(part, item, numeric_decimals=numeric_decimals)
+        if part is None:
+            return schemaless_payload(item)
+        return to_payload(part, item, numeric_decimals=numeric_decimals, defaults=defaults)
 
     logical = schema.logical
     if logical == DECIMAL:
@@ -94,14 +103,19 @@ def schemaless_payload(value: Any) -> Any:
     raise DataError(f"A {type(value).__name__} has no type without a schema.", reason="WRONG_KIND")
 
 
-def from_payload(schema: Schema, value: Any) -> Any:
+def from_payload(schema: Schema, value: Any, *, defaults: bool = True) -> Any:
     """Returns the value that a JSON payload stands for.
+
+    Args:
+        schema: Its schema.
+        value: The payload; numbers may be `Decimal`, so that none of their digits is lost.
+        defaults: Whether a null becomes the default, where there is one.
 
     Raises:
         DataError: Kafka Connect would refuse it too.
     """
     if value is None:
-        if schema.has_default and schema.default is not None:
+        if defaults and schema.has_default and schema.default is not None:
             return schema.default
         if schema.optional:
             return None
@@ -120,8 +134,26 @@ def from_payload(schema: Schema, value: Any) -> Any:
     if kind is Kind.STRING:
         return value if isinstance(value, str) else None
     if kind is Kind.BYTES:
-        return _bytes(value)
-    return _nested(schema, value)
+        # What is no text has no bytes to Jackson.
+        return unbase64(value, "Invalid bytes field") if isinstance(value, str) else None
+    return _nested(schema, value, defaults)
+
+
+def unbase64(value: str, problem: str) -> bytes:
+    """Decodes as Jackson does: blanks may stand between groups of four characters.
+
+    Raises:
+        DataError: It is no base64; `problem` is what it says.
+    """
+    try:
+        if len(value) % 4 == 0:
+            return base64.b64decode(value, validate=True)
+        groups = _BASE64_GROUP.findall(value)
+        if "".join(groups) == _BLANKS.sub("", value) and _BASE64.fullmatch(value):
+            return b"".join(map(base64.b64decode, groups))
+    except (binascii.Error, ValueError):
+        pass
+    raise DataError(problem, reason="WRONG_KIND")
 
 
 def unscaled(value: Any, scale: int) -> bytes:
@@ -191,19 +223,15 @@ def _instant(logical: str, value: Any) -> Instant:
 
 def _decimal(schema: Schema, value: Any) -> Decimal:
     if isinstance(value, str):
-        return scaled(_bytes(value), schema.scale)
+        data = unbase64(value, BAD_DECIMAL)
+        if not data:
+            raise DataError(BAD_DECIMAL, reason="WRONG_KIND")
+        return scaled(data, schema.scale)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     raise DataError(
         f"Invalid type for Decimal, expected numeric or text but was {node_name(value)}", reason="WRONG_KIND"
     )
-
-
-def _bytes(value: Any) -> bytes:
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError, TypeError):
-        raise DataError("Invalid bytes field", reason="WRONG_KIND") from None
 
 
 def _whole(value: Any) -> int:
@@ -228,17 +256,18 @@ def _floating(value: Any, *, single: bool) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _nested(schema: Schema, value: Any) -> Any:
+def _nested(schema: Schema, value: Any, defaults: bool) -> Any:
+    read = partial(from_payload, defaults=defaults)
     if schema.kind is Kind.STRUCT:
         if not isinstance(value, dict):
             raise DataError(
                 f"Structs should be encoded as JSON objects, but found {node_name(value)}", reason="WRONG_KIND"
             )
-        return {field.name: from_payload(field.schema, value.get(field.name)) for field in schema.fields}
+        return {field.name: read(field.schema, value.get(field.name)) for field in schema.fields}
     if schema.kind is Kind.ARRAY:
-        if not isinstance(value, list):
-            raise DataError(f"Invalid type for list. Expected array but was {node_name(value)}", reason="WRONG_KIND")
-        return [from_payload(_part(schema.value), item) for item in value]
+        # Whatever Jackson can walk over: the members of an object too, and nothing in any other value.
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return [read(_part(schema.value), item) for item in items]
     key, item = _part(schema.key), _part(schema.value)
     if key.kind is Kind.STRING:
         if not isinstance(value, dict):
@@ -246,10 +275,10 @@ def _nested(schema: Schema, value: Any) -> Any:
                 f"Maps with string fields should be encoded as JSON objects, but found {node_name(value)}",
                 reason="WRONG_KIND",
             )
-        return {name: from_payload(item, found) for name, found in value.items()}
+        return {name: read(item, found) for name, found in value.items()}
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         raise DataError("Maps with non-string fields should be encoded as JSON arrays of tuples", reason="WRONG_KIND")
-    return {from_payload(key, name): from_payload(item, found) for name, found in value}
+    return {hashable(read(key, name)): read(item, found) for name, found in value}
 
 
 def node_name(value: Any) -> str:

@@ -187,10 +187,10 @@ class _Parser:
         # To Python true is 1, and a byte is any number that equals it; to Java they are different keys.
         found: dict[Any, tuple[Typed, Typed]] = {}
         for key, value in entries:
-            same = (key.schema, _hashable(key.value))
+            same = (key.schema, hashable(key.value))
             found[same] = (found[same][0] if same in found else key, value)
         items = [
-            (_hashable(_converted(key_schema, key.value)), _converted(value_schema, value.value))
+            (hashable(_converted(key_schema, key.value)), _converted(value_schema, value.value))
             for key, value in found.values()
         ]
         plain = dict(items)
@@ -326,11 +326,12 @@ def _converted(schema: Schema | None, value: Any) -> Any:
     return float(value) if schema.kind is Kind.FLOAT64 else value
 
 
-def _hashable(key: Any) -> Any:
+def hashable(key: Any) -> Any:
+    """Returns a value so that it can be the key of a map."""
     if isinstance(key, list):
-        return tuple(map(_hashable, key))
+        return tuple(map(hashable, key))
     if isinstance(key, dict):
-        return Pairs((name, _hashable(value)) for name, value in key.items())
+        return Pairs((name, hashable(value)) for name, value in key.items())
     return key
 
 

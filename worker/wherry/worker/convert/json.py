@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,6 +51,29 @@ class JsonConverter:
     def writes_numeric_decimals(self) -> bool:
         """Whether decimals are written as numbers: `decimal.format`."""
         return self._options.numeric_decimals
+
+    @property
+    def replaces_nulls(self) -> bool:
+        """Whether a null becomes the default of its schema: `replace.null.with.default`."""
+        return self._options.replace_null_with_default
+
+    def envelope(self, data: bytes) -> tuple[pa.Field | None, Any]:
+        """Takes one text apart, into the field of its schema and its payload; only where there are schemas.
+
+        Raises:
+            DataError: It is no JSON, or no envelope.
+        """
+        assert self._reader is not None
+        return self._reader.envelope(data)
+
+    def check_payload(self, field: pa.Field, payload: Any) -> None:
+        """Refuses a payload that is no value of the schema that came with it.
+
+        Raises:
+            DataError: Why.
+        """
+        assert self._reader is not None
+        self._reader.rules(field, payload)
 
     def to_connect(self, topic: str, column: pa.Array) -> Converted:
         """See `Converter.to_connect`."""

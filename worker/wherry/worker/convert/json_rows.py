@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DATE, TIME, TIMESTAMP
+from wherry.contract.payload import BAD_DECIMAL, unbase64
 from wherry.contract.schema import default_of
 from wherry.contract.schemaless import valid_text
 from wherry.worker.convert import DataError
@@ -37,10 +38,6 @@ _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 (3.11 has both)
 # More than any decimal has, so that what doesn't fit is told and not rounded.
 _DECIMAL_DIGITS: Final = 160
-_BAD_DECIMAL: Final = "Invalid bytes for Decimal field"
-_BLANKS: Final = re.compile(r"[\x00-\x20]")
-_BASE64_GROUP: Final = re.compile(r"[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
-_BASE64: Final = re.compile(rf"(?:[\x00-\x20]*(?:{_BASE64_GROUP.pattern}))*[\x00-\x20]*")
 _NUMERIC: Final = (int, float, Decimal, str)
 _INT32: Final = 1 << 31
 _INT64_DIGITS: Final = 20
@@ -290,7 +287,7 @@ def _logical(data_type: pa.DataType, value: Any) -> Any:
     if pa.types.is_binary(data_type):
         if not isinstance(value, str):
             return None  # Jackson's binaryValue of a node that isn't text
-        return _unbase64(value, "Invalid bytes field")
+        return unbase64(value, "Invalid bytes field")
     name = DATE if pa.types.is_date(data_type) else TIME if pa.types.is_time(data_type) else TIMESTAMP
     if not isinstance(value, int) or isinstance(value, bool) or (name != TIMESTAMP and not -_INT32 <= value < _INT32):
         short, kind = name.rpartition(".")[2], "integral" if name == TIMESTAMP else "integer"
@@ -316,9 +313,9 @@ def _decimal(data_type: pa.DataType, value: Any) -> Decimal:
             reason="WRONG_KIND",
         )
     if isinstance(value, str):
-        data = _unbase64(value, _BAD_DECIMAL)
+        data = unbase64(value, BAD_DECIMAL)
         if not data:
-            raise DataError(_BAD_DECIMAL, reason="WRONG_KIND")
+            raise DataError(BAD_DECIMAL, reason="WRONG_KIND")
         unscaled = int.from_bytes(data, "big", signed=True)
         with localcontext() as context:
             context.prec = _DECIMAL_DIGITS
@@ -339,19 +336,6 @@ def _scaled(value: Decimal, data_type: pa.DataType) -> Decimal:
         # Kafka Connect hands it on with a scale that its schema doesn't have; here it would lose digits.
         raise DataError(f"{value} has more than {data_type.scale} digits after the point.", reason="OUT_OF_RANGE")
     return scaled
-
-
-def _unbase64(value: str, problem: str) -> bytes:
-    """Decodes as Jackson does: blanks may stand between groups of four characters."""
-    try:
-        if len(value) % 4 == 0:
-            return base64.b64decode(value, validate=True)
-        groups = _BASE64_GROUP.findall(value)
-        if "".join(groups) == _BLANKS.sub("", value) and _BASE64.fullmatch(value):
-            return b"".join(map(base64.b64decode, groups))
-    except (binascii.Error, ValueError):
-        pass
-    raise DataError(problem, reason="WRONG_KIND")
 
 
 def _node(value: Any) -> str:

@@ -23,7 +23,7 @@ from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_forms import regular
 from wherry.worker.convert.json_native import read_objects
 from wherry.worker.convert.json_read import decoded, parse_json
-from wherry.worker.convert.json_rows import RowRules, connect_value, keep_null
+from wherry.worker.convert.json_rows import MISSING, RowRules, connect_value, keep_null
 from wherry.worker.convert.json_write import REQUIRED_NULL, WriteOptions, json_texts
 
 # Schemas kept by their text; Kafka Connect's schemas.cache.size is 1000.
@@ -55,7 +55,7 @@ class EnvelopeReader:
 
     def __init__(self, content: str, options: WriteOptions) -> None:
         self._fixed = self._fixed_field(content)
-        self._rules = connect_value if options.replace_null_with_default else keep_null
+        self.rules = connect_value if options.replace_null_with_default else keep_null
         self._by_prefix: dict[bytes, pa.Field] = {}
         self._prefix_sizes: set[int] = set()
         self._by_schema: dict[str, pa.Field] = {}
@@ -63,7 +63,7 @@ class EnvelopeReader:
     def read(self, column: pa.Array) -> Converted:
         """Converts a column of envelopes; null stays null and belongs to the run it stands in."""
         if self._fixed is not None:
-            return _fixed(self._fixed, column, self._rules)
+            return _fixed(self._fixed, column, self.rules)
         reading = _Reading(column)
         start, rows = 0, len(column)
         while start < rows:
@@ -78,6 +78,19 @@ class EnvelopeReader:
             start += length
         failures = tuple(Failure(row, reading.failed[row]) for row in sorted(reading.failed))
         return Converted(merged_runs(reading.runs), failures)
+
+    def envelope(self, data: bytes | None) -> tuple[pa.Field | None, Any]:
+        """Takes one text apart, into the field of its schema and its payload.
+
+        Raises:
+            DataError: It is no JSON, or no envelope.
+        """
+        if self._fixed is None or data is None:
+            return self._envelope(data)
+        try:
+            return self._fixed, parse(decoded(data), exact=True) if data else MISSING
+        except ValueError:
+            raise DataError(BAD_JSON, reason="BAD_JSON") from None
 
     def _run(self, reading: _Reading, prefix: bytes, start: int, length: int) -> None:
         """Converts rows that start with the same bytes, all at once but for those that are damaged."""
@@ -108,7 +121,7 @@ class EnvelopeReader:
         except pa.ArrowInvalid:
             # A row that is no UTF-8 becomes text that is no JSON.
             texts = pa.array([_text_of(payload) for payload in payloads.to_pylist()], pa.string())
-        return parse_json(texts, field, self._rules, whole=True)
+        return parse_json(texts, field, self.rules, whole=True)
 
     def _one(self, reading: _Reading, row: int) -> None:
         """Converts one row by itself."""
@@ -119,7 +132,7 @@ class EnvelopeReader:
                 array = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([text], pa.string()))
                 reading.runs.append((_SCHEMALESS, array))
             else:
-                reading.runs.append((field, pa.array([self._rules(field, value)], field.type)))
+                reading.runs.append((field, pa.array([self.rules(field, value)], field.type)))
         except DataError as error:
             reading.failed[row] = error
 

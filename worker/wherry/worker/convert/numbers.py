@@ -67,7 +67,7 @@ class NumberConverter:
         if column.type == JSON_TYPE:
             return self._from_json(column)
         if column.type != self.data_type:
-            return _refused(column, self._refusal(java_class(column.type)))
+            return _refused(column, self.refusal(java_class(column.type)))
         return Converted((Run.of(self._written(column)),))
 
     def _read(self, column: pa.Array, numbers: Any) -> Converted:
@@ -78,7 +78,11 @@ class NumberConverter:
     def _written(self, column: pa.Array) -> pa.Array:
         width = np.dtype(self.stored).itemsize
         filled = pc.fill_null(column, pa.scalar(0, self.data_type)) if column.null_count else column
-        data = filled.to_numpy(zero_copy_only=False).astype(self.stored).tobytes()
+        numbers = filled.to_numpy(zero_copy_only=False)
+        if self.data_type == pa.float64():
+            # Of the many forms that a NaN may have Java writes one.
+            numbers = np.where(np.isnan(numbers), np.nan, numbers)
+        data = numbers.astype(self.stored).tobytes()
         offsets = pa.py_buffer(np.arange(0, len(data) + 1, width, dtype=np.int32))
         written = pa.Array.from_buffers(pa.binary(), len(column), [None, offsets, pa.py_buffer(data)])
         return pc.if_else(column.is_valid(), written, pa.scalar(None, pa.binary())) if column.null_count else written
@@ -92,7 +96,8 @@ class NumberConverter:
         failures += [Failure(int(places[failure.row]), failure.error) for failure in rest.failures]
         return Converted(rest.runs, tuple(sorted(failures, key=lambda failure: failure.row)))
 
-    def _refusal(self, found: str) -> DataError:
+    def refusal(self, found: str) -> DataError:
+        """Returns what is said of a value of another class."""
         return DataError(f"Failed to serialize to {self.word} (was class {found}): ", reason="WRONG_TYPE")
 
     def _from_json(self, column: pa.Array) -> Converted:
@@ -103,7 +108,7 @@ class NumberConverter:
             if value is None or _JSON_TYPES.get(type(value)) == self.data_type:
                 values.append(value)
             else:
-                failures.append(Failure(row, self._refusal(_json_class(value))))
+                failures.append(Failure(row, self.refusal(_json_class(value))))
         return Converted((Run.of(self._written(pa.array(values, self.data_type))),), tuple(failures))
 
 
@@ -177,7 +182,8 @@ class BooleanConverter(NumberConverter):
         one, zero = pa.scalar(b"\x01", pa.binary()), pa.scalar(b"\x00", pa.binary())
         return pc.if_else(column, one, zero)
 
-    def _refusal(self, found: str) -> DataError:
+    def refusal(self, found: str) -> DataError:
+        """Returns what is said of a value of another class."""
         return DataError(f"BooleanConverter is not compatible with objects of type class {found}", reason="WRONG_TYPE")
 
     def _refusal_of_schema(self, data_type: pa.DataType) -> DataError:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
-from functools import partial
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -13,12 +11,11 @@ import pyarrow.compute as pc
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import KINDS_BY_JSON_NAME
 from wherry.contract.errors import ConfigError
-from wherry.contract.java import decode_utf8
+from wherry.contract.java_charsets import Charset
 from wherry.contract.java_text import java_texts
 from wherry.contract.schema import PRIMITIVES
 from wherry.worker.convert import Converted, DataError, Failure, Run
 
-_UTF8_NAMES: Final = frozenset({"utf-8", "utf8", "utf_8"})
 _KINDS: Final = {data_type: KINDS_BY_JSON_NAME[name].value for name, data_type in PRIMITIVES.items()}
 _BINARY_TYPES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 
@@ -33,14 +30,13 @@ class StringConverter:
         if "converter.encoding" not in config:
             encoding = config.get("key.deserializer.encoding" if is_key else "value.deserializer.encoding", encoding)
         try:
-            codecs.lookup(encoding)
+            self.charset = Charset(encoding)
         except LookupError:
             raise ConfigError(
                 f"Invalid value {encoding} for configuration converter.encoding: no such encoding; UTF-8 would be one.",
                 key="converter.encoding",
             ) from None
-        self._encoding = encoding
-        self._utf8 = encoding.lower() in _UTF8_NAMES
+        self._utf8 = self.charset.is_utf8
 
     def to_connect(self, topic: str, column: pa.Array) -> Converted:
         """See `Converter.to_connect`. Damaged input becomes U+FFFD, as in Kafka Connect."""
@@ -49,8 +45,7 @@ class StringConverter:
                 return Converted((Run.of(column.cast(pa.string())),))
             except pa.ArrowInvalid:
                 pass
-        decode = decode_utf8 if self._utf8 else partial(str, encoding=self._encoding, errors="replace")
-        texts = [None if value is None else decode(value) for value in column.to_pylist()]
+        texts = [None if value is None else self.charset.decode(value) for value in column.to_pylist()]
         return Converted((Run.of(pa.array(texts, pa.string())),))
 
     def from_connect(self, topic: str, field: pa.Field, column: pa.Array) -> Converted:
@@ -60,7 +55,7 @@ class StringConverter:
         if pa.types.is_string(column.type) and self._utf8:
             return Converted((Run.of(column.cast(pa.binary())),))
         texts = column.to_pylist() if pa.types.is_string(column.type) else java_texts(column)
-        data = [None if text is None else text.encode(self._encoding, "replace") for text in texts]
+        data = [None if text is None else self.charset.encode(text) for text in texts]
         return Converted((Run.of(pa.array(data, pa.binary())),))
 
 

@@ -8,14 +8,9 @@ from typing import Any, Final
 
 from wherry.contract.errors import ConfigError
 from wherry.worker.convert import Converter
-from wherry.worker.convert.headers import (
-    ColumnHeaders,
-    HeaderSide,
-    SimpleHeaderConverter,
-    column_writer,
-    json_writer,
-    write_simply,
-)
+from wherry.worker.convert.header_json import JsonHeaders
+from wherry.worker.convert.header_kinds import BooleanHeaders, BytesHeaders, NumberHeaders, TextHeaders
+from wherry.worker.convert.headers import HeaderConverter, HeaderSide, SimpleHeaderConverter
 from wherry.worker.convert.json import JsonConverter
 from wherry.worker.convert.numbers import (
     BooleanConverter,
@@ -23,6 +18,7 @@ from wherry.worker.convert.numbers import (
     FloatConverter,
     IntegerConverter,
     LongConverter,
+    NumberConverter,
     ShortConverter,
 )
 from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
@@ -61,7 +57,7 @@ class Converters:
 
     key: Converter
     value: Converter
-    headers: HeaderSide = dataclasses.field(default_factory=lambda: HeaderSide(SimpleHeaderConverter({})))
+    headers: HeaderSide = dataclasses.field(default_factory=lambda: HeaderSide(SimpleHeaderConverter()))
 
 
 def converters_of(config: Mapping[str, str], worker_config: Mapping[str, str], **options: Any) -> Converters:
@@ -119,21 +115,22 @@ def _converter(
 def _header_converter(config: Mapping[str, str], worker_config: Mapping[str, str]) -> HeaderSide:
     name, settings = _settings("header", config, worker_config, DEFAULT_HEADER_CONVERTER)
     if name in _names(SimpleHeaderConverter.class_name):
-        return HeaderSide(SimpleHeaderConverter(settings))
+        return HeaderSide(SimpleHeaderConverter())
     factory = factory_of(name)
-    if factory is None:
+    if factory is None or issubclass(factory, RegisteredConverter):
         raise _unknown(name, "header", [*CONVERTERS, SimpleHeaderConverter.class_name])
-    if factory is JsonConverter:
-        # What a sink gets are the bytes, so they are checked, whoever wants to know.
-        converter = JsonConverter(settings, is_key=False, check_json=True)
-        write = json_writer(schemas=converter.uses_schemas, numeric_decimals=converter.writes_numeric_decimals)
-        return HeaderSide(ColumnHeaders(converter, write, keeps_plain=False))
-    if issubclass(factory, RegisteredConverter):
-        raise _unknown(name, "header", [*CONVERTERS, SimpleHeaderConverter.class_name])
-    made = factory(settings, is_key=False)
-    if factory is StringConverter:
-        return HeaderSide(ColumnHeaders(made, write_simply, keeps_plain=True))
-    return HeaderSide(ColumnHeaders(made, column_writer(made), keeps_plain=factory is ByteArrayConverter))
+    return HeaderSide(_single(factory(settings, is_key=False)))
+
+
+def _single(converter: Any) -> HeaderConverter:
+    """Makes the header converter of one for keys and values."""
+    if isinstance(converter, JsonConverter):
+        return JsonHeaders(converter)
+    if isinstance(converter, StringConverter):
+        return TextHeaders(converter.charset)
+    if isinstance(converter, BooleanConverter):
+        return BooleanHeaders(converter)
+    return NumberHeaders(converter) if isinstance(converter, NumberConverter) else BytesHeaders()
 
 
 def _unknown(name: str, side: str, known: Any) -> ConfigError:

@@ -124,7 +124,7 @@ class WriteHeaders:
         return _step(batch, raw, self._converters, self._convert, (_HEADERS,))
 
     def _convert(self, topic: str, side: str, column: pa.Array, field: pa.Field) -> Converted:
-        return self._converters.headers.written(topic, column)
+        return self._converters.headers.written(column)
 
 
 class Untouched:
