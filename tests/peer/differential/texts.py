@@ -76,10 +76,10 @@ def schemaless(dice: random.Random, like: Shape, *, sound: bool = False) -> byte
     if roll < SHARE_OF_POISON:
         return dice.choice(POISON)
     if roll < SHARE_OF_POISON + SHARE_OF_SURPRISES:
-        return _dumped(dice, _anything(dice, 0))
+        return _dumped(dice, anything(dice, 0))
     payload = {field["field"]: _plain(dice, field) for field in like.schema["fields"] if dice.random() < 0.92}
     if dice.random() < 0.1:
-        payload[dice.choice(NAMES)] = _anything(dice, 1)
+        payload[dice.choice(NAMES)] = anything(dice, 1)
     return _dumped(dice, payload)
 
 
@@ -90,7 +90,7 @@ def envelope(dice: random.Random, like: Shape) -> bytes:
     payload = of_schema(dice, like.schema)
     if dice.random() < SHARE_OF_SURPRISES:
         name = dice.choice(like.names)
-        payload = {**payload, name: _anything(dice, 1)}
+        payload = {**payload, name: anything(dice, 1)}
     return _dumped(dice, {"schema": like.schema, "payload": payload})
 
 
@@ -217,15 +217,16 @@ def of_schema(dice: random.Random, schema: Mapping[str, Any]) -> Any:
 
 def _plain(dice: random.Random, schema: dict[str, Any]) -> Any:
     """Much like it, for JSON without a schema."""
-    return _anything(dice, 1) if dice.random() < 0.05 else of_schema(dice, schema)
+    return anything(dice, 1) if dice.random() < 0.05 else of_schema(dice, schema)
 
 
-def _anything(dice: random.Random, depth: int) -> Any:
+def anything(dice: random.Random, depth: int = 0) -> Any:
+    """Any JSON value."""
     kind = dice.choice(["null", "bool", "int", "big", "float", "text", "list", "object"])
     if kind == "list" and depth < 3:
-        return [_anything(dice, depth + 1) for _ in range(dice.randint(0, 3))]
+        return [anything(dice, depth + 1) for _ in range(dice.randint(0, 3))]
     if kind == "object" and depth < 3:
-        return {dice.choice(NAMES): _anything(dice, depth + 1)} if dice.random() < 0.8 else {}
+        return {dice.choice(NAMES): anything(dice, depth + 1)} if dice.random() < 0.8 else {}
     return {
         "null": None,
         "bool": dice.random() < 0.5,

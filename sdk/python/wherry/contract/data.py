@@ -166,6 +166,10 @@ class Instant(int):
     __slots__ = ()
 
 
+class Linked(dict[Any, Any]):
+    """A map that was read from its text form, which is of another class in Java than all others."""
+
+
 class Pairs(tuple[tuple[Any, Any], ...]):
     """A map that is itself a key of a map, and so must not change."""
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import HEADERS_TYPE
-from wherry.contract.data import Float32, Instant, Pairs, Schema, Typed
+from wherry.contract.data import Float32, Instant, Linked, Pairs, Schema, Typed
 from wherry.contract.schema import from_form, to_form
 
 TYPED_HEADERS_TYPE: Final = pa.list_(
@@ -151,7 +151,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Pairs):
         return {"$pairs": [[_plain(key), _plain(item)] for key, item in value]}
     if isinstance(value, dict):
-        return {"$map": [[_plain(key), _plain(item)] for key, item in value.items()]}
+        return {
+            "$linked" if isinstance(value, Linked) else "$map": [
+                [_plain(key), _plain(item)] for key, item in value.items()
+            ]
+        }
     return [*map(_plain, value)] if isinstance(value, list) else {"$tuple": [*map(_plain, value)]}
 
 
@@ -163,6 +167,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "$bytes": base64.b64decode,
     "$pairs": lambda pairs: Pairs((_unplain(key), _unplain(item)) for key, item in pairs),
     "$map": lambda pairs: {_unplain(key): _unplain(item) for key, item in pairs},
+    "$linked": lambda pairs: Linked((_unplain(key), _unplain(item)) for key, item in pairs),
     "$tuple": lambda items: tuple(map(_unplain, items)),
 }
 

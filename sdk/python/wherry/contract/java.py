@@ -96,8 +96,10 @@ def decode_utf8(data: bytes) -> str:
 def _damaged(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     found = error.object[error.start : error.start + 3]
-    surrogate = len(found) == 3 and found[0] == 0xED and found[1] & 0xE0 == 0xA0 and found[2] & 0xC0 == 0x80
-    return "\ufffd", error.start + 3 if surrogate else error.end
+    if len(found) < 2 or found[0] != 0xED or found[1] & 0xE0 != 0xA0:
+        return "\ufffd", error.end
+    # A surrogate in three bytes, or the first two of them.
+    return "\ufffd", error.start + (3 if len(found) == 3 and found[2] & 0xC0 == 0x80 else 2)
 
 
 _ERRORS: Final = "wherry-java"

@@ -14,8 +14,6 @@ from wherry.contract.java import decode_utf8
 _UTF16, _UTF32 = "utf-16", "utf-32"
 _UNITS: Final = {_UTF16: 2, _UTF32: 4}
 _MARKED: Final = (_UTF16, _UTF32)
-# A mark in the wrong order is no character.
-_SWAPPED: Final = "\ufffe"
 _REPLACED: Final = "\ufffd"
 
 
@@ -50,8 +48,7 @@ class Charset:
             return decode_utf8(data)
         if self._name in _MARKED:
             return self._decode_marked(data)
-        text = data.decode(self._name, _ERRORS if self._name.startswith(_UTF16) else "replace")
-        return text.replace(_SWAPPED, _REPLACED) if self._name.startswith(_UTF16) else text
+        return data.decode(self._name, _ERRORS if self._name.startswith(_UTF16) else "replace")
 
     def encode(self, text: str) -> bytes:
         """Writes any text."""
@@ -65,9 +62,7 @@ class Charset:
             marks = (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)
         order = "le" if data.startswith(marks[1]) else "be"
         rest = data[_UNITS[self._name] :] if data.startswith(marks) else data
-        if self._name == _UTF32:
-            return rest.decode(f"{self._name}-{order}", "replace")
-        return rest.decode(f"{self._name}-{order}", _ERRORS).replace(_SWAPPED, _REPLACED)
+        return rest.decode(f"{self._name}-{order}", _ERRORS if self._name == _UTF16 else "replace")
 
 
 def _damaged(error: UnicodeError) -> tuple[str, int]:

@@ -26,6 +26,7 @@ BAD_DECIMAL: Final = "Invalid bytes for Decimal field"
 _BLANKS: Final = re.compile(r"[\x00-\x20]")
 _BASE64_GROUP: Final = re.compile(r"[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
 _BASE64: Final = re.compile(rf"(?:[\x00-\x20]*(?:{_BASE64_GROUP.pattern}))*[\x00-\x20]*")
+_CLASSES: Final = {Instant: "java.util.Date", Decimal: "java.math.BigDecimal"}
 _MOMENTS: Final = (Instant, datetime.date, datetime.time)
 
 
@@ -100,7 +101,10 @@ def schemaless_payload(value: Any) -> Any:
     if isinstance(value, Mapping):
         pairs = [[schemaless_payload(key), schemaless_payload(item)] for key, item in value.items()]
         return dict(pairs) if all(isinstance(key, str) for key in value) else pairs
-    raise DataError(f"A {type(value).__name__} has no type without a schema.", reason="WRONG_KIND")
+    raise DataError(
+        f"Java class class {_CLASSES.get(type(value), type(value).__name__)} does not have corresponding schema type.",
+        reason="WRONG_KIND",
+    )
 
 
 def from_payload(schema: Schema, value: Any, *, defaults: bool = True) -> Any:
@@ -166,7 +170,11 @@ def unscaled(value: Any, scale: int) -> bytes:
         raise DataError(f"A {type(value).__name__} is no value of type Decimal.", reason="WRONG_KIND")
     sign, digits, exponent = value.as_tuple()
     if exponent != -scale:
-        raise DataError("Decimal value has mismatching scale for given Decimal schema. ", reason="WRONG_KIND")
+        raise DataError(
+            "Decimal value has mismatching scale for given Decimal schema. "
+            f"Schema has scale {scale}, value has scale {-int(exponent)}.",
+            reason="WRONG_KIND",
+        )
     number = int(Decimal((sign, digits, 0)))
     return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 

@@ -24,6 +24,7 @@ JsonValue = Any
 _PLAIN_TYPES: Final = frozenset({str, int, bool, type(None)})
 # Any escape, so that the second half of an escaped backslash is never taken for the start of one.
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+_HALF: Final = re.compile(r"([\ud800-\udfff])")
 _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 _KAFKA_TOPIC: Final = "kafka_topic"
 _KAFKA_PARTITION: Final = "kafka_partition"
@@ -188,7 +189,13 @@ def _write(value: JsonValue, parts: list[str]) -> None:
 
 def json_string(value: str) -> str:
     """Returns a text as a JSON string, as Jackson writes it."""
-    return _jackson_escapes(orjson.dumps(value).decode())
+    try:
+        return _jackson_escapes(orjson.dumps(value).decode())
+    except TypeError:
+        # Half a pair of surrogates, which UTF-8 can't hold: Jackson escapes it.
+        parts = _HALF.split(value)
+        texts = [f"\\u{ord(part):04X}" if at % 2 else json_string(part)[1:-1] for at, part in enumerate(parts)]
+        return f'"{"".join(texts)}"'
 
 
 def _jackson_escapes(text: str) -> str:

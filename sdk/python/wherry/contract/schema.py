@@ -149,28 +149,34 @@ def from_field(field: pa.Field) -> Schema | None:
     return None if field.type == JSON_TYPE else from_form(schema_of(field))
 
 
-def to_form(schema: Schema, name: str | None = None) -> dict[str, Any]:
+def to_form(schema: Schema, name: str | None = None, *, numeric_decimals: bool = False) -> dict[str, Any]:
     """Returns JsonConverter's form of a schema, its keys in the order Kafka Connect writes them.
 
     Args:
         schema: The schema.
         name: Name of the struct's field that it is the schema of.
+        numeric_decimals: Decimals that are defaults as numbers.
     """
+
+    def part(inner: Schema | None, field: str | None = None) -> dict[str, Any] | None:
+        return None if inner is None else to_form(inner, field, numeric_decimals=numeric_decimals)
+
     form: dict[str, Any] = {"type": schema.kind.json_name}
     if schema.kind is Kind.ARRAY:
-        form["items"] = None if schema.value is None else to_form(schema.value)
+        form["items"] = part(schema.value)
     elif schema.kind is Kind.MAP:
-        form["keys"] = None if schema.key is None else to_form(schema.key)
-        form["values"] = None if schema.value is None else to_form(schema.value)
+        form["keys"] = part(schema.key)
+        form["values"] = part(schema.value)
     elif schema.kind is Kind.STRUCT:
-        form["fields"] = [to_form(field.schema, field.name) for field in schema.fields]
+        form["fields"] = [part(field.schema, field.name) for field in schema.fields]
     form["optional"] = schema.optional
     optional = {"name": schema.name, "version": schema.version, "doc": schema.doc}
     form.update({key: value for key, value in optional.items() if value is not None})
     if schema.parameters:
         form["parameters"] = dict(schema.parameters)
     if schema.has_default:
-        form["default"] = None if schema.default is None else to_payload(schema, schema.default)
+        default = schema.default
+        form["default"] = None if default is None else to_payload(schema, default, numeric_decimals=numeric_decimals)
     if name is not None:
         form["field"] = name
     return form

@@ -39,13 +39,14 @@ def loads(text: str, *, non_finite: type[float] = float, keep_halves: bool = Fal
             mark, as when Java writes it.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is no JSON; where there are only blanks, it is null.
     """
     if _SURPRISING.search(text) is None:
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
-            pass
+            if not text.strip(SPACE):
+                return None
     return _narrowed(parse(text), non_finite, str if keep_halves else valid_text)
 
 

@@ -37,6 +37,7 @@ from wherry.contract.data import (
     Float32,
     Instant,
     Kind,
+    Linked,
     Pairs,
     Schema,
     Typed,
@@ -193,7 +194,7 @@ class _Parser:
             (hashable(_converted(key_schema, key.value)), _converted(value_schema, value.value))
             for key, value in found.values()
         ]
-        plain = dict(items)
+        plain = Linked(items)
         whole = key_schema is not None or len(plain) == len(items)
         return Typed(Schema(Kind.MAP, key=key_schema, value=value_schema), plain if whole else Pairs(items))
 

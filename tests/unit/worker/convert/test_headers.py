@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.peer.headers.answers import converter_of, of_wherry, unlike
+from tests.peer.headers.questions import CONFIGS
 
 from wherry.contract import headers, values
 from wherry.contract.batch import HEADERS_TYPE, Batch, of_value
@@ -18,6 +21,11 @@ from wherry.worker.convert.step import FromConnect, Stage, ToConnect, WriteHeade
 CASES = Path(__file__).parents[3] / "cases"
 WRITTEN = json.loads((CASES / "headers/write.json").read_text())
 TEXTS = [case for case in json.loads((CASES / "values/text.json").read_text()) if len(case[0]) < 70]
+ANSWERS = [
+    ({"config": CONFIGS[name], **question}, answer)
+    for name, question, answer in json.loads((CASES / "headers/answers.json").read_text())
+]
+NEVER_PROVEN = {"String UTF-16", "String US-ASCII"}
 MODES = {
     "schemas": {"header.converter": "JsonConverter"},
     "bare": {"header.converter": "Json", "header.converter.schemas.enable": "false"},
@@ -49,6 +57,46 @@ def test_a_typed_header_is_written_as_kafka_connect_does(mode: str, text: str, w
     if not fails:
         found = converted.runs[0].column[0].as_py()[0]["value"]
         assert (None if found is None else found.decode()) == written
+
+
+def test_headers_are_read_written_and_refused_as_kafka_connects_own_classes_do() -> None:
+    questions, answers = zip(*ANSWERS, strict=True)
+    found = zip(questions, answers, of_wherry(questions), strict=True)
+    assert [each for each in found if unlike(*each)] == []
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_whatever_is_proven_to_stay_as_it_is_would_be_written_so(name: str) -> None:
+    converter = converter_of(CONFIGS[name])
+    read = [question["data"] for question, answer in ANSWERS if "data" in question and "written" in answer]
+    kept = 0
+    for text in dict.fromkeys(read):
+        data = None if text is None else base64.b64decode(text)
+        if converter.keeps(pa.array([data], pa.binary())):
+            kept += 1
+            assert converter.write(converter.read(data)) == data
+    assert bool(kept) == (name not in NEVER_PROVEN)
+
+
+def test_one_value_that_changes_does_not_change_those_beside_it() -> None:
+    row = [("a", b"007"), ("b", None), ("a", b'"x"'), ("c", b"007"), ("d", b"")]
+    converters = made(header_converter="Json", header_converter_schemas_enable="false")
+    [(converted, _)] = ToConnect(converters).apply(*[batch(row, None, row[2:])] * 2).pieces
+    assert converted.headers is not None
+    pairs = [
+        None if each is None else [(one["name"], one["value"]) for one in each]
+        for each in converted.headers.to_pylist()
+    ]
+    changed = [("a", b"7"), ("b", None), ("a", b'"x"'), ("c", b"7"), ("d", None)]
+    assert pairs == [changed, None, changed[2:]]
+
+
+def test_a_sources_plain_headers_are_written_in_the_encoding_that_was_asked_for() -> None:
+    raw = batch([("a", "\u00e4".encode()), ("b", b"")])
+    converters = made(header_converter="String", header_converter_converter_encoding="UTF-16")
+    [(written, _)] = FromConnect(converters).apply(raw, raw).pieces
+    assert written.headers is not None
+    assert [one["value"] for one in written.headers.to_pylist()[0]] == [b"\xfe\xff\0\xe4", b""]
 
 
 def test_simple_headers_reach_a_sink_as_the_text_of_what_is_read() -> None:

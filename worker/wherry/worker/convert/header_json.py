@@ -7,7 +7,7 @@ null keeps its schema, and a number in the place of a decimal its own scale.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -33,7 +33,6 @@ from wherry.worker.convert.json_read import decoded
 
 # Texts without a schema that are read and written as they are: numbers as Java writes them, and plain texts.
 _SAME: Final = r'^(-?[1-9][0-9]{0,17}|0|true|false|"[ !#-\[\]-~]*")$'
-SCHEMAS_KNOWN_MAX: Final = 1_000
 _HASHES: Final[dict[Kind, Callable[[Any], int]]] = {
     Kind.BOOLEAN: boolean_hash,
     Kind.INT8: integer_hash,
@@ -56,7 +55,6 @@ class JsonHeaders:
         self._payload = partial(
             to_payload, numeric_decimals=converter.writes_numeric_decimals, defaults=converter.replaces_nulls
         )
-        self._form = lru_cache(SCHEMAS_KNOWN_MAX)(_form_of)
 
     def keeps(self, data: pa.Array) -> bool:
         """See `HeaderConverter.keeps`."""
@@ -73,13 +71,13 @@ class JsonHeaders:
         if data is None:
             return Typed(None, None)
         if not self._converter.uses_schemas:
-            return Typed(None, _ordered(None, _bare(data)))
+            return Typed(None, ordered(None, _bare(data)))
         field, payload = self._converter.envelope(data)
         if field is None:
-            return Typed(None, _ordered(None, payload))
+            return Typed(None, ordered(None, payload))
         schema = from_field(field)
         assert schema is not None
-        return Typed(schema, _ordered(schema, self._value(field, schema, payload)))
+        return Typed(schema, ordered(schema, self._value(field, schema, payload)))
 
     def write(self, value: Typed) -> bytes | None:
         """See `HeaderConverter.write`."""
@@ -87,7 +85,12 @@ class JsonHeaders:
         if schema is None and found is None:
             return None
         payload = schemaless_payload(found) if schema is None else self._payload(schema, found)
-        written = {"schema": None if schema is None else self._form(schema), "payload": payload}
+        written = {
+            "schema": None
+            if schema is None
+            else to_form(schema, numeric_decimals=self._converter.writes_numeric_decimals),
+            "payload": payload,
+        }
         return compact_json(written if self._converter.uses_schemas else payload).encode("utf-8", "replace")
 
     def _value(self, field: pa.Field, schema: Schema, payload: Any) -> Any:
@@ -100,27 +103,23 @@ class JsonHeaders:
         return from_payload(schema, payload, defaults=self._converter.replaces_nulls)
 
 
-def _form_of(schema: Schema) -> dict[str, Any]:
-    return to_form(schema)
-
-
 def _bare(data: bytes) -> Any:
     try:
-        return loads(decoded(data)) if data else None
+        return loads(decoded(data), keep_halves=True) if data else None
     except ValueError:
         raise DataError(BAD_JSON, reason="BAD_JSON") from None
 
 
-def _ordered(schema: Schema | None, value: Any) -> Any:
+def ordered(schema: Schema | None, value: Any) -> Any:
     """Puts maps in the order in which Java walks over them, which is that of hash tables."""
     if isinstance(value, dict):
         if schema is not None and schema.kind is Kind.STRUCT:
-            return {field.name: _ordered(field.schema, value.get(field.name)) for field in schema.fields}
+            return {field.name: ordered(field.schema, value.get(field.name)) for field in schema.fields}
         item = schema.value if schema is not None else None
-        return {key: _ordered(item, value[key]) for key in _in_order(schema, value)}
+        return {key: ordered(item, value[key]) for key in _in_order(schema, value)}
     if isinstance(value, list):
         item = schema.value if schema is not None else None
-        return [_ordered(item, each) for each in value]
+        return [ordered(item, each) for each in value]
     return value
 
 

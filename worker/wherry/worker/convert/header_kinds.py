@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wherry.contract.data import DECIMAL, Float32, Instant, Kind, Schema, Typed
+from wherry.contract.data import DECIMAL, Float32, Instant, Kind, Linked, Pairs, Schema, Typed
 from wherry.contract.java_charsets import Charset
 from wherry.contract.java_text import typed_text
 from wherry.worker.convert import DataError
@@ -61,6 +61,8 @@ _KINDS: Final[Mapping[pa.DataType, Kind]] = {
 def java_class_of(value: Typed) -> str:
     """Returns the Java class that holds a value; for null that of its schema."""
     schema = value.schema
+    if isinstance(value.value, Linked | Pairs):
+        return "java.util.LinkedHashMap"
     if schema is None:
         return next((name for kind, name in _CLASSES_OF_VALUES if isinstance(value.value, kind)), _MAP)
     if schema.logical == DECIMAL:

@@ -93,13 +93,13 @@ class HeaderSide:
 
     def __init__(self, converter: HeaderConverter) -> None:
         self.class_name = converter.class_name  # type: ignore[misc]  # one class stands for several
-        self._converter = converter
+        self.converter = converter
         self._known = lru_cache(TEXTS_KNOWN_MAX)(self._rewritten)
 
     def to_connect(self, topic: str, column: pa.Array) -> Converted:
         """See `Converter.to_connect`: the bytes become those of the values that are read from them."""
         data = pc.list_flatten(column).field("value")
-        if not len(data) or self._converter.keeps(data):
+        if not len(data) or self.converter.keeps(data):
             return Converted((Run.of(column),))
         found = data.unique()
         old = found.to_pylist()
@@ -115,7 +115,7 @@ class HeaderSide:
 
     def from_connect(self, topic: str, field: pa.Field, column: pa.Array) -> Converted:
         """See `Converter.from_connect`."""
-        return self._written(column, keep_plain=self._converter.keeps_plain, for_sink=False)
+        return self._written(column, keep_plain=self.converter.keeps_plain, for_sink=False)
 
     def written(self, column: pa.Array) -> Converted:
         """Turns typed headers into bytes and keeps the plain ones: what a sink gets after its transforms.
@@ -127,21 +127,21 @@ class HeaderSide:
     def _rewritten(self, data: bytes | None) -> bytes | DataError | None:
         """Returns what a sink gets for bytes, or why they can't be read."""
         try:
-            return self._shown(self._converter.read(data))
+            return self._shown(self.converter.read(data))
         except DataError as error:
             return error
 
     def _shown(self, value: Typed) -> bytes | None:
         """Writes a value for a sink: what the converter can't write is text."""
         try:
-            return self._converter.write(value)
+            return self.converter.write(value)
         except DataError:
             return _text_of(value)
 
     def _written(self, column: pa.Array, *, keep_plain: bool, for_sink: bool) -> Converted:
         if keep_plain and not headers.is_typed(column):
             return Converted((Run.of(column.cast(HEADERS_TYPE)),))
-        write = self._shown if for_sink else self._converter.write
+        write = self._shown if for_sink else self.converter.write
         flat = pc.list_flatten(column)
         schemas = flat.field("schema").to_pylist() if headers.is_typed(column) else [None] * len(flat)
         data: list[bytes | None] = []

@@ -110,7 +110,7 @@ def normal_text(data: bytes) -> str | None:
         ValueError: It is no JSON.
     """
     text = decoded(data)
-    if not data:
+    if not text.strip(SPACE):
         return None
     try:
         json.loads(text, parse_constant=refuse)
@@ -122,13 +122,22 @@ def normal_text(data: bytes) -> str | None:
     return None if text.strip(SPACE) == _NULL else text
 
 
+_DAMAGED: Final = "\0"
+
+
 def decoded(data: bytes) -> str:
     """Returns the text of bytes that hold JSON; UTF-16 and UTF-32 are told as Jackson tells them.
 
     Raises:
-        ValueError: They are no text.
+        ValueError: They are no text. Damage behind the first value is never looked at, so bytes of UTF-8 end where they
+            are damaged, with what no JSON can hold.
     """
-    return data.decode(_encoding_of(data))
+    try:
+        return data.decode(_encoding_of(data))
+    except UnicodeDecodeError as error:
+        if error.encoding != "utf-8":
+            raise
+        return error.object[: error.start].decode() + _DAMAGED
 
 
 def _encoding_of(data: bytes) -> str:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
-from wherry.contract.schema import field_of, schema_of
-from wherry.contract.schemaless import BAD_JSON, EXACT_DECODER, loads, parse
+from wherry.contract.schema import field_of, from_form, schema_of, to_form
+from wherry.contract.schemaless import BAD_JSON, EXACT_DECODER, SPACE, loads, parse
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_forms import regular
 from wherry.worker.convert.json_native import read_objects
@@ -88,7 +88,8 @@ class EnvelopeReader:
         if self._fixed is None or data is None:
             return self._envelope(data)
         try:
-            return self._fixed, parse(decoded(data), exact=True) if data else MISSING
+            text = decoded(data)
+            return self._fixed, parse(text, exact=True) if text.strip(SPACE) else MISSING
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
 
@@ -140,14 +141,15 @@ class EnvelopeReader:
         if data is None:
             return None, None
         try:
-            envelope = parse(decoded(data), exact=True) if data else None
+            text = decoded(data)
+            envelope = parse(text, exact=True) if text.strip(SPACE) else None
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
         if not isinstance(envelope, dict) or set(envelope) != {"schema", "payload"}:
             raise DataError(NOT_AN_ENVELOPE, reason="BAD_ENVELOPE")
         schema = envelope["schema"]
         if schema is None:
-            return None, loads(decoded(data))["payload"]
+            return None, loads(text, keep_halves=True)["payload"]
         return self._field(schema), envelope["payload"]
 
     def _field(self, schema: Any) -> pa.Field:
@@ -233,9 +235,10 @@ class EnvelopeWriter:
         error = DataError(REQUIRED_NULL, reason="NOT_NULL")
         return Converted((Run.of(kept),), tuple(Failure(row, error) for row in failed))
 
-    @staticmethod
-    def _prefix_of(field: pa.Field) -> str:
+    def _prefix_of(self, field: pa.Field) -> str:
         schema = None if field.type == JSON_TYPE else schema_of(field)
+        if schema is not None and self._options.numeric_decimals:
+            schema = to_form(from_form(schema), numeric_decimals=True)
         return f"{_HEAD}{compact_json(schema)}{_MIDDLE}"
 
 

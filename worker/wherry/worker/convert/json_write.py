@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
+from wherry.contract.payload import to_payload
 from wherry.contract.position import compact_json, java_double, json_string
-from wherry.contract.schema import default_of
+from wherry.contract.schema import default_of, from_form, schema_of
 from wherry.worker.convert import Converted, DataError, Failure, Run
 from wherry.worker.convert.json_write_native import struct_texts
 
@@ -115,6 +116,9 @@ def _texts(field: pa.Field, column: pa.Array, options: WriteOptions) -> pa.Array
 def _null_text(field: pa.Field, options: WriteOptions) -> str:
     """Returns what is written for a null."""
     has_default, default = default_of(field)
+    if default is not None and options.numeric_decimals:
+        schema = from_form(schema_of(field))
+        default = to_payload(schema, schema.default, numeric_decimals=True)
     return compact_json(default) if has_default and options.replace_null_with_default else "null"
 
 

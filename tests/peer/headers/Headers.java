@@ -1,6 +1,5 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -48,20 +47,17 @@ public final class Headers {
             value = question.has("data")
                 ? converter.toConnectHeader("t", "h", bytes(question.get("data")))
                 : described(question);
+            value = value == null ? SchemaAndValue.NULL : value;
         } catch (RuntimeException | StackOverflowError error) {
-            return told.set("unread", refusal(error));
+            return told.put("unread", error.getMessage());
         }
         try {
             byte[] written = converter.fromConnectHeader("t", "h", value.schema(), value.value());
             told.put("written", written == null ? null : Base64.getEncoder().encodeToString(written));
         } catch (RuntimeException | StackOverflowError error) {
-            told.set("unwritten", refusal(error));
+            told.put("unwritten", error.getMessage());
         }
         return told;
-    }
-
-    private static ArrayNode refusal(Throwable error) {
-        return MAPPER.createArrayNode().add(error.getClass().getName()).add(error.getMessage());
     }
 
     private static byte[] bytes(JsonNode data) {
@@ -94,13 +90,9 @@ public final class Headers {
     /** A value without a schema, of a class that JSON without a schema does not give. */
     private static Object single(String kind, String text) {
         switch (kind) {
-            case "Byte": return Byte.valueOf(text);
-            case "Short": return Short.valueOf(text);
-            case "Integer": return Integer.valueOf(text);
             case "Float": return Float.valueOf(text);
             case "Date": return new Date(Long.parseLong(text));
-            case "BigDecimal": return new BigDecimal(text);
-            default: return Base64.getDecoder().decode(text);
+            default: return new BigDecimal(text);
         }
     }
 }
