@@ -12,6 +12,7 @@ its JsonConverter), and strict ones for a typed sink, where it is an error of th
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import json
 import re
@@ -132,6 +133,8 @@ def decoded(data: bytes) -> str:
         ValueError: They are no text. Damage behind the first value is never looked at, so bytes of UTF-8 end where they
             are damaged, with what no JSON can hold.
     """
+    if data == codecs.BOM_UTF8:
+        raise ValueError("a mark, and nothing behind it")
     try:
         return data.decode(_encoding_of(data))
     except UnicodeDecodeError as error:
