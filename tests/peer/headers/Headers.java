@@ -90,6 +90,9 @@ public final class Headers {
     /** A value without a schema, of a class that JSON without a schema does not give. */
     private static Object single(String kind, String text) {
         switch (kind) {
+            case "Byte": return Byte.valueOf(text);
+            case "Short": return Short.valueOf(text);
+            case "Integer": return Integer.valueOf(text);
             case "Float": return Float.valueOf(text);
             case "Date": return new Date(Long.parseLong(text));
             default: return new BigDecimal(text);

@@ -19,7 +19,7 @@ from tests.peer.headers.questions import CONFIGS, fixed
 
 from wherry.contract import headers, values
 from wherry.contract.batch import HEADERS_TYPE
-from wherry.contract.data import Float32, Instant, Typed
+from wherry.contract.data import Float32, Instant, Int8, Int16, Int32, Typed
 from wherry.contract.payload import from_payload
 from wherry.contract.schema import from_form
 from wherry.contract.schemaless import loads
@@ -35,6 +35,9 @@ RECORDED: Final = Path(__file__).parents[2] / "cases/headers/answers.json"
 TIMEOUT_S: Final = 120.0
 Answer = dict[str, str | None]
 _SINGLES: Final[Mapping[str, Any]] = {
+    "Byte": lambda text: Int8(int(text)),
+    "Short": lambda text: Int16(int(text)),
+    "Integer": lambda text: Int32(int(text)),
     "Float": lambda text: Float32(float(text)),
     "Date": lambda text: Instant(int(text)),
     "BigDecimal": Decimal,

@@ -160,6 +160,24 @@ class Float32(float):
     __slots__ = ()
 
 
+class Int8(int):
+    """A `java.lang.Byte` where no schema says so."""
+
+    __slots__ = ()
+
+
+class Int16(int):
+    """A `java.lang.Short` where no schema says so."""
+
+    __slots__ = ()
+
+
+class Int32(int):
+    """A `java.lang.Integer` where no schema says so."""
+
+    __slots__ = ()
+
+
 class Instant(int):
     """A moment as `java.util.Date` holds it: ms since the epoch, UTC."""
 

@@ -10,6 +10,7 @@ worker, between the transforms that make them and the header converter; they nev
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -20,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import HEADERS_TYPE
-from wherry.contract.data import Float32, Instant, Linked, Pairs, Schema, Typed
+from wherry.contract.data import Float32, Instant, Int8, Int16, Int32, Linked, Pairs, Schema, Typed
 from wherry.contract.schema import from_form, to_form
+from wherry.contract.values import milliseconds
 
 TYPED_HEADERS_TYPE: Final = pa.list_(
     pa.struct([("name", pa.string()), ("value", pa.binary()), ("schema", pa.string())])
@@ -138,12 +140,13 @@ def _plain(value: Any) -> Any:
     """Says in JSON what has no schema; what JSON lacks is an object of one member that starts with a dollar sign."""
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, Instant):
-        return {"$date": int(value)}
+    if isinstance(value, Instant | datetime.date | datetime.time):
+        return {"$date": milliseconds(value)}
     if isinstance(value, float):
         return {"$float" if isinstance(value, Float32) else "$double": repr(float(value))}
     if isinstance(value, int):
-        return int(value)
+        width = _WIDTHS.get(type(value))
+        return int(value) if width is None else {width: int(value)}
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
     if isinstance(value, bytes | bytearray | memoryview):
@@ -159,8 +162,12 @@ def _plain(value: Any) -> Any:
     return [*map(_plain, value)] if isinstance(value, list) else {"$tuple": [*map(_plain, value)]}
 
 
+_WIDTHS: Final[dict[type, str]] = {Int8: "$int8", Int16: "$int16", Int32: "$int32"}
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "$date": Instant,
+    "$int8": Int8,
+    "$int16": Int16,
+    "$int32": Int32,
     "$float": lambda text: Float32(float(text)),
     "$double": float,
     "$decimal": Decimal,

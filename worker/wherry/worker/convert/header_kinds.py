@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wherry.contract.data import DECIMAL, Float32, Instant, Kind, Linked, Pairs, Schema, Typed
+from wherry.contract.data import DECIMAL, Float32, Instant, Int8, Int16, Int32, Kind, Linked, Pairs, Schema, Typed
 from wherry.contract.java_charsets import Charset
 from wherry.contract.java_text import typed_text
 from wherry.worker.convert import DataError
@@ -39,6 +39,9 @@ _CLASSES: Final[Mapping[Kind, str]] = {
 _CLASSES_OF_VALUES: Final[tuple[tuple[type, str], ...]] = (
     (bool, "java.lang.Boolean"),
     (Instant, "java.util.Date"),
+    (Int8, "java.lang.Byte"),
+    (Int16, "java.lang.Short"),
+    (Int32, "java.lang.Integer"),
     (int, "java.lang.Long"),
     (Float32, "java.lang.Float"),
     (float, "java.lang.Double"),

@@ -1,4 +1,4 @@
-"""Names of the Java classes that stand for our values, as Kafka Connect's messages print them, and narrow integers."""
+"""Names of the Java classes that stand for our values, as Kafka Connect's messages print them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from wherry.contract.data import Float32, Instant
-
-
-class Int8(int):
-    """A `java.lang.Byte` where no schema says so."""
-
-    __slots__ = ()
-
-
-class Int16(int):
-    """A `java.lang.Short` where no schema says so."""
-
-    __slots__ = ()
-
-
-class Int32(int):
-    """A `java.lang.Integer` where no schema says so."""
-
-    __slots__ = ()
+from wherry.contract.data import Float32, Instant, Int8, Int16, Int32
 
 
 class NonFinite(float):

@@ -21,13 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
-from wherry.contract.data import Float32
+from wherry.contract.data import Float32, Int8, Int16, Int32
 from wherry.worker import native
 from wherry.worker.convert.json_read import read_exact
 from wherry.worker.convert.json_write import WriteOptions, json_texts, members_texts
 from wherry.worker.transform import lift_native
 from wherry.worker.transform.columns import Columns, Positions
-from wherry.worker.transform.javaclass import Int8, Int16, Int32
 from wherry.worker.transform.members import Members
 from wherry.worker.transform.objects import parse_objects, write_objects
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
-from wherry.contract.data import DataError, Float32, Instant
+from wherry.contract.data import DataError, Float32, Instant, Int8, Int16, Int32
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order, to_float32
 from wherry.worker.transform.base import OnSide, filled, names_of
 from wherry.worker.transform.casting import narrowed
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures
-from wherry.worker.transform.javaclass import Int8, Int16, Int32, class_of, class_of_type
+from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.lift import json_of, values_of
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
