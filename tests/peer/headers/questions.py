@@ -47,8 +47,8 @@ LITERALS: Final = (
     "00:00:00.000Z", "1970-01-01", "3.4e38", "1e39", "[1.5,2]", "[128,1]", '[1,"a"]', '{"a":1,"b":"x"}',
 )  # fmt: skip
 ODD_JSON: Final = (
-    b"", b"  ", b"\xef\xbb\xbf", b"\xef\xbb\xbf1", b"\0 ", b"007", b"1 2", b'"a"b', b"-0", b"1.0", b"1e400", b'{"a":1,"a":2}', b"null", b" null ", b"nul",
-    b"NaN",
+    b"", b"  ", b"\xef\xbb\xbf", b"\xef\xbb\xbf1", b"\0 ", b"007", b"1 2", b'"a"b', b"-0", b"1.0", b"1e400",
+    b'{"a":1,"a":2}', b"null", b" null ", b"nul", b"NaN",
     b'"\\u0041\\ud800"', b'{"b":1,"a":2}', b"[1, 2]", b"12345678901234567890", b"9\n\x8d", b'{"a":1.50}',
     b'{"schema":null,"payload":1}', b'{"schema":null,"payload":null}', b'{"payload":1,"schema":{"type":"int8"}}',
     b'{"schema":{"type":"int8","optional":true},"payload":null}', b'{"schema":{"type":"int8"},"payload":null}',
