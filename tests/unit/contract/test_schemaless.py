@@ -34,7 +34,12 @@ def test_there_is_no_negative_zero(text: str) -> None:
     assert math.copysign(1, value[0] if isinstance(value, list) else value) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "NaN", "[1e2,NaN]", "12345678901234567890,"])
+@pytest.mark.parametrize("text", ["", " ", "\t\r\n"])
+def test_blanks_alone_are_null(text: str) -> None:
+    assert loads(text) is None
+
+
+@pytest.mark.parametrize("text", ["{", "NaN", "[1e2,NaN]", "12345678901234567890,", "\f"])
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         loads(text)
