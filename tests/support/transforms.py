@@ -156,7 +156,7 @@ def _answer(batch: Batch, row: int, topic: str) -> dict[str, Any]:
     if batch.column("topic")[row].as_py() != topic:
         answer["topic"] = batch.column("topic")[row].as_py()
     if batch.headers is not None:
-        pairs = HEADERS.written("t", batch.headers).runs[0].column[row].as_py()
+        pairs = HEADERS.written(batch.headers, for_sink=True).runs[0].column[row].as_py()
         answer["headers"] = [
             [pair["name"], None if pair["value"] is None else pair["value"].decode()] for pair in pairs
         ]

@@ -22,8 +22,6 @@ ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
 CYCLE_MS = 146_097 * 86_400_000
 _JAVA = DateFormat("EEE MMM dd HH:mm:ss 'UTC' yyyy")
 NUMBER_OR_WHOLE = re.compile(rb"-?\d+(?:\.\d+)?")
-# How a byte that is no UTF-8 shows.
-DAMAGED = re.compile(rb"\\\\x[0-9a-f]{2}")
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _UNWRITABLE = {"unwritable": True}
 MESSAGE = "__connect.errors.exception.message"
@@ -221,19 +219,10 @@ def _is_path_of_a_later_version(difference: Difference) -> bool:
     )
 
 
-def _is_damaged_header(difference: Difference) -> bool:
-    one, other = difference.connect, difference.wherry
-    return _texts(one, other) and one != other and one == DAMAGED.sub(rb"\\ufffd", other)
-
-
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "ValueToKey of 4.3 knows no `field.syntax.version` and takes a path for a name; we read it as later ones do.",
         _is_path_of_a_later_version,
-    ),
-    Accepted(
-        "A header that is no UTF-8 reaches a sink as it came; Kafka Connect puts U+FFFD where it is damaged.",
-        _is_damaged_header,
     ),
     Accepted(
         "JSON without a schema that no step looked into goes on as its source wrote it, byte for byte.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -112,6 +112,7 @@ def _sink(dice: random.Random, number: int, count: int) -> Case:
     converter, keys = _values(dice, _key_kind(dice), texts.shape(dice, width=2), count)
     config |= {f"key.converter{key}": value for key, value in converter.items()}
     config |= _header_converter(dice)
+    header = _header(dice, config)
     config |= chains.chain(dice, shape.names, structured=kind in ("schemaless", "envelope"), sink=True)
     config |= _tolerance(dice, sink=True)
     places = [(suffix, each) for suffix, wide in partitions.items() for each in range(wide)]
@@ -119,7 +120,7 @@ def _sink(dice: random.Random, number: int, count: int) -> Case:
         Record(
             None if dice.random() < 0.2 else keys[index],
             None if dice.random() < 0.04 else value,
-            texts.headers(dice),
+            texts.headers(dice, header),
             BASE_TIMESTAMP_MS + index * STEP_MS,
             *dice.choice(places),
         )
@@ -174,11 +175,37 @@ def _number(dice: random.Random, width: int) -> bytes:
 
 
 def _header_converter(dice: random.Random) -> dict[str, str]:
-    if dice.random() < 0.6:
+    if dice.random() < 0.35:
         return {}
-    chosen = dice.choice([SIMPLE, STRING, JSON, BYTES, JSON, sorted(NUMBERS)[0], BOOLEAN])
+    number = dice.choice(sorted(BINARY))
+    chosen = dice.choice([SIMPLE, STRING, STRING, BYTES, JSON, JSON, JSON, number, number])
     config = {"header.converter": chosen}
-    return config | ({"header.converter.schemas.enable": dice.choice(["true", "false"])} if chosen == JSON else {})
+    if chosen == STRING and dice.random() < 0.4:
+        config["header.converter.converter.encoding"] = dice.choice(["UTF-16", "ISO-8859-1", "US-ASCII"])
+    if chosen == JSON:
+        config["header.converter.schemas.enable"] = dice.choice(["true", "false"])
+        if dice.random() < 0.2:
+            config["header.converter.replace.null.with.default"] = dice.choice(["true", "false"])
+        if dice.random() < 0.2:
+            config["header.converter.decimal.format"] = "NUMERIC"
+    return config
+
+
+def _header(dice: random.Random, config: Mapping[str, str]) -> Callable[[], bytes | None]:
+    """What makes headers for the converter of a configuration, some of which it can't read."""
+    chosen = config.get("header.converter", SIMPLE)
+    encoding = config.get("header.converter.converter.encoding", "UTF-8")
+
+    def fitting() -> bytes | None:
+        if chosen == JSON:
+            return texts.json_header(dice, schemas=config["header.converter.schemas.enable"] == "true")
+        if chosen in BINARY:
+            return _number(dice, BINARY[chosen])
+        if encoding != "UTF-8":
+            return texts.line(dice).encode(encoding, "replace")
+        return texts.header(dice)
+
+    return lambda: texts.header(dice) if dice.random() < 0.07 else fitting()
 
 
 def _source(dice: random.Random, number: int, count: int) -> Case:
@@ -245,7 +272,7 @@ def _writers(dice: random.Random, for_values: list[str], for_keys: list[str]) ->
                 config[f"{side}.converter.decimal.format"] = dice.choice(["BASE64", "NUMERIC", "numeric"])
             if dice.random() < 0.2:
                 config[f"{side}.converter.replace.null.with.default"] = dice.choice(["true", "false"])
-    if dice.random() < 0.3:
+    if dice.random() < 0.6:
         config |= _header_converter(dice)
     return config
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from tests.peer.differential import texts
+
 PACKAGE = "org.apache.kafka.connect.transforms."
 TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string")
 FORMATS = (
@@ -170,6 +172,7 @@ def _insert_header(dice: random.Random, names: Sequence[str]) -> dict[str, str]:
     literal = dice.choice([
         "1", "1.5", "true", "text", '["a","b"]', "2024-01-02", "[1,2,3]", "-70000", '{"a":1,"b":2}', "null", '"q"',
         "2024-01-02T03:04:05.678Z", "1e400", "[1,2.5]", '{"a":"x"}', "12:34:56.789Z", " padded ", "[]", "{}",
+        *texts.ODD_LITERALS, *texts.LITERALS,
     ])  # fmt: skip
     return {"type": f"{PACKAGE}InsertHeader", "header": dice.choice(["ins", "h1"]), "value.literal": literal}
 
@@ -215,6 +218,7 @@ def _timestamp_router(dice: random.Random, names: Sequence[str]) -> dict[str, st
 
 SOURCE_MAKERS: tuple[_Maker, ...] = (
     _cast, _cast, _replace, _insert, _mask, _extract, _hoist, _flatten, _value_to_key, _timestamps,
-    _insert_header, _insert_header, _drop_headers, _header_from, _schema, _filter, _regex_router, _timestamp_router,
+    _insert_header, _insert_header, _insert_header, _drop_headers,
+    _header_from, _header_from, _header_from, _schema, _filter, _regex_router, _timestamp_router,
 )  # fmt: skip
 SINK_MAKERS: tuple[_Maker, ...] = (*SOURCE_MAKERS, _insert_sink, _insert_sink)

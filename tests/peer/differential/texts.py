@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,20 @@ FIELDS_MAX = 6
 LITERALS = (
     "1", "-1", "127", "128", "70000", "5000000000", "1.0", "1.5", "1e400", "true", "null", '"quoted"', "[1,2]", '["a"]',
     '{"a":1}', "[1,[2]]", "2020-01-02", "03:04:05.678Z", "2020-01-02T03:04:05.678Z", "1,000", "NaN", "\\", "{}", "[]",
+)  # fmt: skip
+
+ODD_LITERALS = (
+    "[{}]", "[1,2.5]", "[1,null]", "[null]", '{"z":1,"b":2,"aa":3}', "{1:2}", '["2020-01-02"]', '{"a":[1,2]}', "0.1",
+    '{"d":2020-01-02}', "25:61:61.000Z", "-0.0", "12345678901234567890", "  padded ", "\u00e4", "00:00:00.000Z", "1e39",
+    "1970-01-01", "1970-01-01T00:00:00.000Z", "[1.5,2]", '[1,"a"]', '{"a":1,"b":"x"}', "007", "nul", "true ", "null ",
+)  # fmt: skip
+ODD_JSON = (
+    b"", b"  ", b"007", b"1 2", b'"a"b', b"-0", b"1.0", b"1e400", b'{"a":1,"a":2}', b"null", b" null ", b"nul", b"NaN",
+    b'{"z":1,"b":2,"aa":[1.50,{}]}', b"[1, 2]", b"12345678901234567890", b"9\n\x8d", b'{"schema":null,"payload":1}',
+    b'{"schema":null,"payload":null}', b'{"payload":1,"schema":{"type":"int8"}}',
+    b'{"schema":{"type":"int8","optional":true},"payload":null}', b'{"schema":{"type":"int8"},"payload":null}',
+    b'{"schema":{"type":"int8","optional":true,"default":3},"payload":null}',
+    b'{"schema":{"type":"int8"},"payload":300}',
 )  # fmt: skip
 
 
@@ -121,18 +135,35 @@ def key(dice: random.Random, is_json: bool) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() if is_json else str(value).encode()
 
 
-def headers(dice: random.Random) -> tuple[tuple[str, bytes | None], ...]:
-    """Up to three headers, whose names may repeat; most are texts, some any bytes."""
-
-    def value() -> bytes | None:
-        roll = dice.random()
-        if roll < 0.1:
-            return None
-        if roll < 0.2:
-            return dice.randbytes(dice.randint(0, 9))
-        return dice.choice(LITERALS).encode() if roll < 0.4 else line(dice).encode()
-
+def headers(dice: random.Random, value: Callable[[], bytes | None]) -> tuple[tuple[str, bytes | None], ...]:
+    """Up to three headers, whose names may repeat, of values as they come."""
     return tuple((dice.choice(["h1", "h2", "trace"]), value()) for _ in range(dice.choice([0, 0, 1, 2, 3])))
+
+
+def header(dice: random.Random) -> bytes | None:
+    """A header of no particular kind: most are texts, some any bytes."""
+    roll = dice.random()
+    if roll < 0.1:
+        return None
+    if roll < 0.2:
+        return dice.randbytes(dice.randint(0, 9))
+    return dice.choice([*LITERALS, *ODD_LITERALS]).encode() if roll < 0.5 else line(dice).encode()
+
+
+def json_header(dice: random.Random, *, schemas: bool) -> bytes | None:
+    """A header of JSON, some of it in other forms than it would be written in, with its schema or without."""
+    roll = dice.random()
+    if roll < 0.1:
+        return header(dice)
+    if roll < 0.25:
+        return dice.choice(ODD_JSON)
+    if not schemas:
+        return schemaless(dice, shape(dice, width=3)) if roll < 0.5 else _dumped(dice, anything(dice))
+    if roll < 0.4:
+        return envelope(dice, shape(dice, width=3))
+    of = primitive(dice)
+    value = anything(dice, 1) if dice.random() < 0.1 else of_schema(dice, of)
+    return _dumped(dice, {"schema": of if dice.random() < 0.95 else None, "payload": value})
 
 
 def typed_headers(dice: random.Random) -> list[tuple[str, Any]]:

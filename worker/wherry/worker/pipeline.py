@@ -286,7 +286,9 @@ class _Builder:
         if self._kind is PipelineKind.SOURCE:
             return (*transforms, FromConnect(converters_of(self._config, self._worker)))
         if self._kind is PipelineKind.DIRECT:
-            return (*transforms, *self._typed_values())
+            # Headers that transforms have added are the header converter's here too; a sidecar takes bytes.
+            written = (WriteHeaders(converters_of(self._config, self._worker)),) if transforms else ()
+            return (*transforms, *written, *self._typed_values())
         if self._kind is not PipelineKind.SINK:
             return ()
         check = self._rules.tolerate or self._rules.keeps_rows
@@ -301,7 +303,7 @@ class _Builder:
         converters = converters_of({**self._config, **plain}, self._worker)
         sides = converters_of({**plain, "header.converter": ByteArrayConverter.class_name}, {})
         # Headers that transforms have added are the header converter's; those that were there stay bytes.
-        return (ToConnect(sides), *transforms, WriteHeaders(converters), FromConnect(sides))
+        return (ToConnect(sides), *transforms, WriteHeaders(converters, for_sink=False), FromConnect(sides))
 
     def _typed_values(self) -> tuple[Step, ...]:
         spec = self._specs[Role.SINK]

@@ -27,6 +27,7 @@ public class RecordsSinkTask extends SinkTask {
     private static final String HEADERS = "header.converter";
     private final ObjectMapper mapper = new ObjectMapper();
     private final JsonConverter writer = new JsonConverter();
+    private final HeaderConverter simple = new SimpleHeaderConverter();
     private HeaderConverter headerWriter;
     private Path file;
 
@@ -91,11 +92,23 @@ public class RecordsSinkTask extends SinkTask {
 
     private JsonNode written(String topic, Header header) {
         try {
-            byte[] bytes = headerWriter.fromConnectHeader(topic, header.key(), header.schema(), header.value());
-            return bytes == null ? mapper.nullNode() : mapper.getNodeFactory().textNode(Base64.getEncoder().encodeToString(bytes));
+            return shown(headerWriter.fromConnectHeader(topic, header.key(), header.schema(), header.value()));
         } catch (RuntimeException error) {
-            return mapper.createObjectNode().put("unwritable", true);
+            return shown(text(topic, header));
         }
+    }
+
+    /** What its own converter can't write is text. */
+    private byte[] text(String topic, Header header) {
+        try {
+            return simple.fromConnectHeader(topic, header.key(), header.schema(), header.value());
+        } catch (RuntimeException error) {
+            return header.value().toString().getBytes(StandardCharsets.UTF_8);
+        }
+    }
+
+    private JsonNode shown(byte[] bytes) {
+        return bytes == null ? mapper.nullNode() : mapper.getNodeFactory().textNode(Base64.getEncoder().encodeToString(bytes));
     }
 
     private JsonNode typed(Schema schema, Object value) throws IOException {

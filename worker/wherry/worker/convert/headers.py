@@ -117,12 +117,12 @@ class HeaderSide:
         """See `Converter.from_connect`."""
         return self._written(column, keep_plain=self.converter.keeps_plain, for_sink=False)
 
-    def written(self, column: pa.Array) -> Converted:
-        """Turns typed headers into bytes and keeps the plain ones: what a sink gets after its transforms.
+    def written(self, column: pa.Array, *, for_sink: bool) -> Converted:
+        """Turns typed headers into bytes and keeps the plain ones: what comes of both after transforms.
 
-        Kafka Connect hands a sink the values themselves, so none may fail here: what the converter can't write is text.
+        Kafka Connect hands a sink the values themselves, so none may fail there: what can't be written is text.
         """
-        return self._written(column, keep_plain=True, for_sink=True)
+        return self._written(column, keep_plain=True, for_sink=for_sink)
 
     def _rewritten(self, data: bytes | None) -> bytes | DataError | None:
         """Returns what a sink gets for bytes, or why they can't be read."""

@@ -112,10 +112,11 @@ class FromConnect:
 
 
 class WriteHeaders:
-    """Turns the typed headers that transforms have added into bytes, for a sink; plain ones stay."""
+    """Turns the typed headers that transforms have added into bytes; plain ones stay."""
 
-    def __init__(self, converters: Converters) -> None:
+    def __init__(self, converters: Converters, *, for_sink: bool = True) -> None:
         self._converters = converters
+        self._for_sink = for_sink
 
     def apply(self, batch: Batch, raw: Batch) -> Stepped:
         """See `Step.apply`."""
@@ -124,7 +125,7 @@ class WriteHeaders:
         return _step(batch, raw, self._converters, self._convert, (_HEADERS,))
 
     def _convert(self, topic: str, side: str, column: pa.Array, field: pa.Field) -> Converted:
-        return self._converters.headers.written(column)
+        return self._converters.headers.written(column, for_sink=self._for_sink)
 
 
 class Untouched:
