@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,17 @@ def test_whatever_is_proven_to_stay_as_it_is_would_be_written_so(name: str) -> N
             kept += 1
             assert converter.write(converter.read(data)) == data
     assert bool(kept) == (name not in NEVER_PROVEN)
+
+
+def test_texts_that_begin_like_numbers_are_proven_to_stay_only_where_they_do() -> None:
+    dice, converter, kept = random.Random(1), converter_of(CONFIGS["Simple"]), 0
+    for _ in range(3_000):
+        data = "".join(dice.choices("0123456789+-.eEfdLxTZ_/a", k=dice.randint(1, 24))).encode()
+        if converter.keeps(pa.array([data], pa.binary())):
+            kept += 1
+            assert converter.write(converter.read(data)) == data
+    assert kept > 1_000
+    assert converter.keeps(pa.array([b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"], pa.binary()))
 
 
 def test_one_value_that_changes_does_not_change_those_beside_it() -> None:
@@ -175,6 +187,17 @@ def test_a_typed_header_that_its_converter_cannot_write_is_text_to_a_sink() -> N
     (piece,) = WriteHeaders(made(header_converter="Double")).apply(raw.with_columns(headers=column), raw).pieces
     assert piece[0].headers is not None
     assert piece[0].headers.to_pylist() == [[{"name": "n", "value": b'["a","b"]'}], None]
+
+
+def test_a_typed_header_that_its_converter_cannot_write_fails_the_record_of_a_mirror() -> None:
+    raw = batch([("old", b"1")], [("old", b"2")])
+    column = headers.append(raw.headers, [[headers.entry("n", values.parse('["a","b"]'))], []])
+    strict = WriteHeaders(made(header_converter="Double"), for_sink=False)
+    stepped = strict.apply(raw.with_columns(headers=column), raw)
+    assert [(failure.row, failure.stage) for failure in stepped.failures] == [(0, Stage.HEADER_CONVERTER)]
+    [(kept, _)] = stepped.pieces
+    assert kept.headers is not None
+    assert kept.headers.to_pylist() == [[{"name": "old", "value": b"2"}]]
 
 
 def test_number_converters_take_only_their_own_type_as_a_header() -> None:

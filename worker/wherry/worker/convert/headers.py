@@ -24,8 +24,11 @@ from wherry.contract.data import BYTES_SCHEMA, STRING_SCHEMA, Typed
 from wherry.contract.java_text import typed_text
 from wherry.worker.convert import Converted, DataError, Failure, Run
 
-# Texts that are read and written as they are: numbers as Java writes them, and words no rule applies to.
-_SAME: Final = r"^(-?[1-9][0-9]{0,17}|0|[A-Za-z_/.][!-~]*)$"
+# Texts that are read and written as they are: numbers as Java writes them, words no rule applies to, and what begins
+# like a number but has a letter that is in none, such as the identifiers of traces.
+_SAME: Final = (
+    r"^(-?[1-9][0-9]{0,17}|0|[A-Za-z_/.][!-~]*|[0-9+-][0-9A-Za-z_./+-]*[A-DF-Za-df-z_/][0-9A-Za-z_./+-]*)$"
+)
 _NULL: Final = b"null"
 # Header values that are kept with what they are written as.
 TEXTS_KNOWN_MAX: Final = 4_096
