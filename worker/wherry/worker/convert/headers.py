@@ -24,11 +24,12 @@ from wherry.contract.data import BYTES_SCHEMA, STRING_SCHEMA, Typed
 from wherry.contract.java_text import typed_text
 from wherry.worker.convert import Converted, DataError, Failure, Run
 
-# Texts that are read and written as they are: numbers as Java writes them, words no rule applies to, and what begins
-# like a number but has a letter that is in none, such as the identifiers of traces.
-_SAME: Final = (
-    r"^(-?[1-9][0-9]{0,17}|0|[A-Za-z_/.][!-~]*|[0-9+-][0-9A-Za-z_./+-]*[A-DF-Za-df-z_/][0-9A-Za-z_./+-]*)$"
-)
+# Texts that are read and written as they are: numbers as Java writes them, and words no rule applies to.
+_SAME: Final = r"^(-?[1-9][0-9]{0,17}|0|[A-Za-z_/.][!-~]*)$"
+# What begins like a number but has a letter that is in none, such as the identifiers of traces; longer than any moment,
+# of which trailing letters would be cut off.
+_IDENTIFIER: Final = r"^[0-9][0-9A-Za-z_./+-]*[A-DF-Za-df-z_/][0-9A-Za-z_./+-]*$"
+_MOMENT_LENGTH_MAX: Final = 24
 _NULL: Final = b"null"
 # Header values that are kept with what they are written as.
 TEXTS_KNOWN_MAX: Final = 4_096
@@ -74,10 +75,16 @@ class SimpleHeaderConverter:
         """See `HeaderConverter.keeps`: numbers as Java writes them, and words no rule applies to; null is too."""
         found = data.unique()
         try:
-            same = pc.match_substring_regex(found.cast(pa.string()), _SAME)
+            texts = found.cast(pa.string())
         except pa.ArrowInvalid:
             return False
-        return bool(pc.all(same, min_count=0).as_py()) and _NULL not in found.to_pylist()
+        others = texts.filter(pc.invert(pc.match_substring_regex(texts, _SAME)))
+        if len(others):
+            if pc.min(pc.binary_length(others)).as_py() <= _MOMENT_LENGTH_MAX:
+                return False
+            if not pc.all(pc.match_substring_regex(others, _IDENTIFIER)).as_py():
+                return False
+        return _NULL not in found.to_pylist()
 
     def read(self, data: bytes | None) -> Typed:
         """See `HeaderConverter.read`; anything can be read."""
