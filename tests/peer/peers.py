@@ -52,6 +52,7 @@ class Peer:
         settings: Worker settings of its own.
         suffix: What makes its names its own.
         users: Names and passwords of those who may ask; none lets everybody in. The first one asks.
+        jvm_options: More options of Kafka Connect's JVM.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Peer:
     settings: Mapping[str, str] = field(default_factory=dict)
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     users: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: Sequence[str] = ()
     _worker: RealConnect | Standalone | None = None
     _leader: RealConnect | Standalone | None = None
 
@@ -128,7 +130,7 @@ class Peer:
             work_dir=directory,
             options=settings,
             jars=ensure_jars(EXTENSION) if self.users else (),
-            jvm_options=[*JVM_OPTIONS, *login],
+            jvm_options=[*JVM_OPTIONS, *login, *self.jvm_options],
         )
 
     def _cluster(self) -> list[Distributed]:

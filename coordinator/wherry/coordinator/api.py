@@ -312,7 +312,10 @@ class SplitCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """A task as the machine sees it. Records count since this worker started; spans are None where nothing is due."""
+    """A task as the machine sees it. Records count since this worker started; spans are None where nothing is due.
+
+    What counts failures is what Kafka Connect's task-error-metrics count; `last_error_ms` is a time, 0 without one.
+    """
 
     id: int
     state: str
@@ -327,6 +330,13 @@ class TaskDetail:
     records_read: int
     records_written: int
     errors: int
+    failures: int
+    skipped: int
+    retries: int
+    logged: int
+    dead_letters: int
+    dead_letter_failures: int
+    last_error_ms: int
 
 
 @dataclass(frozen=True, slots=True)

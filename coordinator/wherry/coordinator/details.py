@@ -63,6 +63,7 @@ def lease_info(lease: Lease, figures: LeaseFigures | None) -> api.LeaseInfo:
 
 
 def _task(task: Task, totals: Totals | None, lag: int | None, now_ms: int) -> api.TaskDetail:
+    counted = totals or Totals()
     return api.TaskDetail(
         id=task.number,
         state=task.state.value,
@@ -73,10 +74,17 @@ def _task(task: Task, totals: Totals | None, lag: int | None, now_ms: int) -> ap
         failure=task.failure.message if task.failure else "",
         partitions=() if task.work is None else tuple(task.work.partitions),
         lag=lag,
-        leases=totals.leases if totals else 0,
-        records_read=totals.records_read if totals else 0,
-        records_written=totals.records_written if totals else 0,
-        errors=totals.errors if totals else 0,
+        leases=counted.leases,
+        records_read=counted.records_read,
+        records_written=counted.records_written,
+        errors=counted.errors,
+        failures=counted.failures,
+        skipped=counted.skipped,
+        retries=counted.retries,
+        logged=counted.logged,
+        dead_letters=counted.dead_letters,
+        dead_letter_failures=counted.dead_letter_failures,
+        last_error_ms=counted.last_error_ms,
     )
 
 

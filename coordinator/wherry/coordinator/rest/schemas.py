@@ -139,6 +139,13 @@ SCHEMAS: dict[str, Any] = {
         records_read=_INT,
         records_written=_INT,
         errors=_INT,
+        failures=_INT,
+        skipped=_INT,
+        retries=_INT,
+        logged=_INT,
+        dead_letters=_INT,
+        dead_letter_failures=_INT,
+        last_error_ms=_INT,
     ),
     "Detail": _open(
         name=_TEXT,

@@ -172,7 +172,7 @@ class FakeHerder:
     def details(self, name: str | None = None) -> list[ConnectorDetail]:
         if name is not None:
             self._known(name, "Connector {} not found")
-        task = TaskDetail(0, "parked", True, 1, None, 5, "", ("t-0",), 7, 2, 10, 9, 1)
+        task = TaskDetail(0, "parked", True, 1, None, 5, "", ("t-0",), 7, 2, 10, 9, 1, 2, 1, 0, 1, 1, 0, 5)
         names = list(self.configs) if name is None else [name]
         return [
             ConnectorDetail(each, "running", 3, 0, None, "", False, None, SplitCounts(1, 2, 0), (task,))

@@ -64,6 +64,28 @@ def test_empty_bytes_and_the_text_null_are_null() -> None:
     assert read(BARE, b"", b"null", b"true", b"nulL").runs[0].column.storage.to_pylist() == [None, None, "true", "nulL"]
 
 
+def test_blanks_alone_are_null_too_but_a_mark_alone_is_no_json() -> None:
+    converted = read(CHECKED, b" ", b"\t\r\n", b"\xef\xbb\xbf ", b"\0 ", b"\xef\xbb\xbf", b"\x0c")
+    assert converted.runs[0].column.storage.to_pylist() == [None] * 4
+    assert [failure.row for failure in converted.failures] == [4, 5]
+
+
+def test_damage_behind_the_first_value_is_not_looked_at() -> None:
+    converted = read(CHECKED, b"9\n\xff", b'{"a":1}\xff', b"9\xff", b'"\xff"')
+    assert [json.loads(text) for text in converted.runs[0].column.storage.to_pylist()] == [9, {"a": 1}]
+    assert [failure.row for failure in converted.failures] == [2, 3]
+
+
+def test_defaults_of_decimals_are_numbers_where_decimals_are() -> None:
+    numeric = JsonConverter({"decimal.format": "NUMERIC"}, is_key=False)
+    decimal = {"type": "bytes", "name": DECIMAL, "version": 1, "parameters": {"scale": "1"}, "optional": True}
+    schema = {"type": "struct", "fields": [{**decimal, "default": "Ag==", "field": "d"}]}
+    [data] = write(numeric, schema, {"d": None})
+    written = json.loads(data or b"", parse_float=Decimal)
+    assert written["schema"]["fields"][0]["default"] == Decimal("0.2")
+    assert written["payload"] == {"d": Decimal("0.2")}
+
+
 def test_damaged_json_is_told_apart_when_somebody_can_do_something_about_it() -> None:
     converted = read(CHECKED, b'{"a":1}', b'{"a":', b"nope", b"2")
     assert [failure.row for failure in converted.failures] == [1, 2]

@@ -32,6 +32,14 @@ def test_damaged_input_becomes_the_replacement_character() -> None:
     assert converted.runs[0].column.to_pylist() == ["a\ufffdb", "ok"]
 
 
+def test_texts_of_two_bytes_a_character_are_big_endian_and_begin_with_a_mark() -> None:
+    wide = StringConverter({"converter.encoding": "UTF-16"}, is_key=False)
+    found = wide.to_connect("t", pa.array([b"\0a", b"\xff\xfea\0", b""], pa.binary())).runs[0].column
+    assert found.to_pylist() == ["a", "a", ""]
+    written = wide.from_connect("t", pa.field("value", pa.string()), pa.array(["a", ""])).runs[0].column
+    assert written.to_pylist() == [b"\xfe\xff\0a", b""]
+
+
 def test_another_encoding_is_honoured_both_ways() -> None:
     latin = StringConverter({"converter.encoding": "ISO-8859-1"}, is_key=False)
     assert latin.to_connect("t", pa.array([b"\xfc"], pa.binary())).runs[0].column.to_pylist() == ["ü"]
