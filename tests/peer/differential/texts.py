@@ -13,8 +13,8 @@ NAMES = ("id", "name", "a", "b", "when", "price", "nested", "tags", "map", "flag
 SHARE_OF_POISON = 0.03
 SHARE_OF_SURPRISES = 0.06
 POISON = (
-    b"", b"{", b"nope", b'{"a":}', b"\xff\xfe\x00", b'{"schema":null}', b"[1,", b'"', b"1 2", b'{"a":1}{}', b"  ", b"9\n\x8d",
-    b"\xef\xbb\xbf",
+    b"", b"{", b"nope", b'{"a":}', b"\xff\xfe\x00", b'{"schema":null}', b"[1,", b'"', b"1 2", b'{"a":1}{}', b"  ",
+    b"9\n\x8d", b"\xef\xbb\xbf",
 )  # fmt: skip
 ALPHABETS = ("abcxyz", "ABC 019_-", "\u00e4\u00f6\u00fc\u20ac", "\U0001f600\u4e2d", "\\\"'{}[]:,=\t")
 INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
