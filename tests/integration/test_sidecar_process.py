@@ -23,7 +23,8 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 COUNTER = ROOT / "sdk" / "python" / "examples" / "counter.py"
 WAIT_S = 60.0
-PSS_BYTES_MAX = 60 << 20
+# Of its own: what the libraries' files take is shared with whoever else has loaded them, and that differs.
+ANONYMOUS_BYTES_MAX = 48 << 20
 
 # A plugin's own environment has no numpy, which pyarrow loads wherever it finds it; the engine's has.
 AS_IN_ITS_OWN_ENVIRONMENT = """
@@ -102,8 +103,8 @@ def test_it_stays_small(sidecar: subprocess.Popen[bytes], socket: Path) -> None:
             if rows == 100_000:
                 break
     rollup = Path(f"/proc/{sidecar.pid}/smaps_rollup").read_text()
-    pss = next(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
-    assert pss <= PSS_BYTES_MAX
+    own = next(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Anonymous:"))
+    assert own <= ANONYMOUS_BYTES_MAX
 
 
 def test_a_generator_that_hangs_does_not_keep_the_process(socket: Path) -> None:
