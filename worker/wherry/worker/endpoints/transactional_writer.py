@@ -29,6 +29,8 @@ from wherry.worker.endpoints.topics import TopicCreator
 INIT_TIMEOUT_S: Final = 60.0
 ABORT_TIMEOUT_S: Final = 5.0
 CLOSE_ABORT_TIMEOUT_S: Final = 1.0
+REPORT_WAIT_S: Final = 2.0
+REPORT_POLL_S: Final = 0.01
 # Fewer rows than these on their way are waited for at once.
 BEHIND_ROWS: Final = 500
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
@@ -194,6 +196,19 @@ class TransactionalWriter:
                     continue
                 raise self._reason(error_of(known, f"Kafka could not {what} of {self._id}: it")) from error
 
+    def _await_report(self) -> Any:
+        """Waits for the report of the record that spoilt the transaction, if one did; answers what `_fatal` does.
+
+        The client fails the transaction first and reports on its records then, in another thread; who looks between
+        the two would take for something passing what fails each time.
+        """
+        deadline = time.monotonic() + REPORT_WAIT_S
+        while (fatal := self._fatal()) is None and self._inner.undelivered is None:
+            if not len(self._producer) or time.monotonic() >= deadline:
+                break
+            time.sleep(REPORT_POLL_S)
+        return fatal
+
     def _fatal(self) -> Any:
         """The error after which the producer takes nothing more; None if there is none."""
         try:
@@ -206,7 +221,10 @@ class TransactionalWriter:
 
     def _reason(self, error: WherryError) -> WherryError:
         """Finds out why the producer goes on no more: it says so in other places than where it is noticed."""
+        over = error.reason in {"STATE", "FATAL"} or error.reason.startswith(("TXN_", "PURGE"))
         fatal = self._fatal()
+        if over and fatal is None:
+            fatal = self._await_report()
         if fatal is not None and fatal.code() in _FENCED:
             return FencedError(
                 f"Another producer has taken over the transactional id {self._id}, or a transaction was open for "
@@ -218,7 +236,7 @@ class TransactionalWriter:
             return error_of(fatal, "Writing to Kafka")
         if isinstance(error, FencedError):
             return error
-        if error.reason in {"STATE", "FATAL"} or error.reason.startswith(("TXN_", "PURGE")):
+        if over:
             return TransientError(f"A transaction has failed and is done again: {error}", reason=error.reason)
         return error
 
