@@ -87,18 +87,20 @@ def test_a_sink_loses_nothing_when_the_sidecar_of_its_transformation_is_killed(
 ) -> None:
     topic, out = f"in-{uuid.uuid4().hex[:8]}", tmp_path / "out"
     create_topic(bootstrap, topic)
-    fed = threading.Thread(target=feed, args=(bootstrap, topic))
-    fed.start()
     config = {
         "connector.class": "FileStreamSink", "topics": topic, "file": str(out),
         **chain(up=slow("value.upper()", filter="value != 'row 7'")),
     }  # fmt: skip
+    wanted = {f"ROW {number}" for number in range(ROWS) if number != 7}
     wherry.rest.create("upper", config)
+    wherry.rest.wait_for_states("upper", "RUNNING", "RUNNING")
+    # Not before, so that something is still to come when the sidecar is killed.
+    fed = threading.Thread(target=feed, args=(bootstrap, topic))
+    fed.start()
     for share in (10, 3):
         assert eventually(lambda share=share: len(lines(out)) > ROWS // share, LIMIT_S), wherry.log_tail()
-        kill_transformer(wherry, "upper")
+        kill_transformer(wherry, "upper", lambda: set(lines(out)) == wanted)
     fed.join()
-    wanted = {f"ROW {number}" for number in range(ROWS) if number != 7}
     assert eventually(lambda: set(lines(out)) == wanted, LIMIT_S), wherry.log_tail()
     # At least once: what was not durable comes again, in order.
     firsts = list(dict.fromkeys(lines(out)))
