@@ -14,6 +14,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.data.Values;
+import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.storage.HeaderConverter;
 
@@ -48,6 +49,7 @@ public final class Headers {
                 ? converter.toConnectHeader("t", "h", bytes(question.get("data")))
                 : described(question);
             value = value == null ? SchemaAndValue.NULL : value;
+            new ConnectHeaders().add("h", value);
         } catch (RuntimeException | StackOverflowError error) {
             return told.put("unread", error.getMessage());
         }

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wherry.contract.batch import HEADERS_TYPE
-from wherry.contract.data import Float32, Instant, Int8, Int16, Int32, Linked, Pairs, Schema, Typed
+from wherry.contract.data import DataError, Float32, Instant, Int8, Int16, Int32, Linked, Pairs, Schema, Typed
 from wherry.contract.schema import from_form, to_form
 from wherry.contract.values import milliseconds
 
@@ -39,6 +39,21 @@ def entry(name: str, value: Typed) -> Entry:
     """Makes a typed header."""
     data = None if value.value is None else _dumps(_plain(value.value))
     return name, data, SCHEMALESS if value.schema is None else _schema_text(value.schema)
+
+
+def require(value: Typed) -> Typed:
+    """Returns a value that may become a header.
+
+    Raises:
+        DataError: It is null, and its schema allows none.
+    """
+    schema = value.schema
+    if value.value is not None or schema is None or schema.optional:
+        return value
+    name = f"{schema.name}:" if schema.name else ""
+    raise DataError(
+        f"A null value requires an optional schema but was Schema{{{name}{schema.kind.value}}}", reason="NOT_NULL"
+    )
 
 
 def typed(value: bytes | None, schema_text: str) -> Typed:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wherry.contract import headers
 from wherry.contract.data import Kind, Schema, Typed
 from wherry.contract.java import (
     boolean_hash,
@@ -77,7 +78,7 @@ class JsonHeaders:
             return Typed(None, ordered(None, payload))
         schema = from_field(field)
         assert schema is not None
-        return Typed(schema, ordered(schema, self._value(field, schema, payload)))
+        return headers.require(Typed(schema, ordered(schema, self._value(field, schema, payload))))
 
     def write(self, value: Typed) -> bytes | None:
         """See `HeaderConverter.write`."""

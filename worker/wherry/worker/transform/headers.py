@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from wherry.contract import headers, values
 from wherry.contract.batch import Batch
-from wherry.contract.data import DAY_MS, Float32, Instant
+from wherry.contract.data import DAY_MS, DataError, Float32, Instant
 from wherry.contract.data import Typed as TypedValue
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order
@@ -102,7 +102,10 @@ class HeaderFrom(OnSide):
             field = columns.fields[place]
             array = filled(field, columns.arrays[place], columns, on=self.replace_null)
             schema = from_field(field)
-            found.append([TypedValue(schema, value) for value in _plain_values(array)])
+            values_of_field = [TypedValue(schema, value) for value in _plain_values(array)]
+            if array.null_count:
+                _require(values_of_field)
+            found.append(values_of_field)
         if self._operation == "copy":
             return side, found
         kept = [place for place, field in enumerate(columns.fields) if field.name not in self._fields]
@@ -117,6 +120,18 @@ class HeaderFrom(OnSide):
         return Loose.of(
             [{key: item for key, item in (value or {}).items() if key not in gone} for value in maps]
         ), found
+
+
+def _require(found: list[TypedValue]) -> None:
+    """Fails the rows whose null can't become a header."""
+    failed: dict[int, DataError] = {}
+    for row, value in enumerate(found):
+        try:
+            headers.require(value)
+        except DataError as error:
+            failed[row] = error
+    if failed:
+        raise RowsFailedError(failed)
 
 
 def has_header(batch: Batch, name: str) -> Any:
