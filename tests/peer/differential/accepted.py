@@ -17,7 +17,7 @@ from tests.peer.differential.report import Difference
 from wherry.worker.transform.dateformat import DateFormat
 
 ADDRESS = b"[B@"
-NUMBER = re.compile(rb"-?\d+\.\d+(?:E-?\d+)?")
+NUMBER = re.compile(rb"-?\d+\.\d+(?:[eE][+-]?\d+)?")
 ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
 CYCLE_MS = 146_097 * 86_400_000
 _JAVA = DateFormat("EEE MMM dd HH:mm:ss 'UTC' yyyy")
@@ -190,7 +190,7 @@ def _is_written_null(value: Any) -> bool:
 
 def _is_longer_float(difference: Difference) -> bool:
     """The same numbers, some of them with a digit more than is needed."""
-    for one, other in _pairs(difference.connect, difference.wherry):
+    for one, other in _pairs_with_headers(difference.connect, difference.wherry):
         if one == other:
             continue
         if not _texts(one, other) or NUMBER.sub(b"#", one) != NUMBER.sub(b"#", other):
@@ -282,6 +282,17 @@ def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
     if isinstance(one, Written) and isinstance(other, Written):
         return [*zip(one, other, strict=True)]
     return [(one, other)]
+
+
+def _pairs_with_headers(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """The same, header by header where they have the same names."""
+    if not isinstance(one, Written) or not isinstance(other, Written):
+        return [(one, other)]
+    names = [[name for name, _ in record.headers] for record in (one, other)]
+    if names[0] != names[1]:
+        return [(one, other)]
+    values = [[value for _, value in record.headers] for record in (one, other)]
+    return [*_pairs(one._replace(headers=()), other._replace(headers=())), *zip(*values, strict=True)]
 
 
 def _message(record: Any) -> bytes:

@@ -30,6 +30,7 @@ _NO_JSON = object()
 _NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
 _MOMENT = re.compile(r"\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4,}|[+-]?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 ADDRESS = re.compile(rb"\[B@[0-9a-f]+|java\.nio\.HeapByteBuffer\[pos=0 lim=\d+ cap=\d+\]")
+PLACE = re.compile(r"(?<!\$)\{(?:topic|file|dead)\}")
 """What Java prints for an array of bytes is where it lies; ours is how long it is. Neither is of use to anybody."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -114,9 +115,8 @@ class Player:
         places = {"{topic}": self._name(case), "{file}": str(self._file(case)), "{dead}": self._dead(case)}
 
         def own(value: str) -> str:
-            for placeholder, name in places.items():
-                value = value.replace(placeholder, name)
-            return value
+            # A dollar before it makes it TimestampRouter's own.
+            return PLACE.sub(lambda found: places[found[0]], value)
 
         return {key: own(value) for key, value in case.config.items()}
 

@@ -79,7 +79,23 @@ def _some(name: str) -> Check:
     def check(value: Any) -> str | None:
         if value is None:
             return f"Configuration '{name}' values must not be null."
-        return None if value else f"Configuration '{name}' must not be empty. Valid values include: any non-empty value"
+        if not value:
+            return f"Configuration '{name}' must not be empty. Valid values include: any non-empty value"
+        return distinct(value)
+
+    distinct = _distinct(name)
+    return check
+
+
+def _distinct(name: str) -> Check:
+    """Names of a list, which may be empty: each is given once, and none is empty."""
+
+    def check(value: Any) -> str | None:
+        if value is None:
+            return f"Configuration '{name}' values must not be null."
+        if len(set(value)) != len(value):
+            return f"Configuration '{name}' values must not be duplicated."
+        return f"Configuration '{name}' values must not be empty." if "" in value else None
 
     return check
 
@@ -199,8 +215,8 @@ _ON_SIDES: Final[Mapping[str, tuple[Setting, ...]]] = {
         _REPLACE_NULL,
     ),
     "ReplaceField": (
-        _key("exclude", "Fields to leave out; they win over those to keep.", LIST, ""),
-        _key("include", "Fields to keep; all when empty.", LIST, ""),
+        _key("exclude", "Fields to leave out; they win over those to keep.", LIST, "", check=_distinct("exclude")),
+        _key("include", "Fields to keep; all when empty.", LIST, "", check=_distinct("include")),
         _key("renames", "Other names for fields, such as old:new.", LIST, "", check=_renames),
         _REPLACE_NULL,
     ),

@@ -15,6 +15,7 @@ from wherry.coordinator.config.report import key_info
 from wherry.coordinator.rest.shapes import config_infos, config_key
 
 REAL = json.loads((Path(__file__).parent / "data/kafka-connect-4.3.1-transforms.json").read_text())
+LISTS = json.loads((Path(__file__).parent / "data/kafka-connect-4.3.1-lists.json").read_text())
 SOURCE = ClassDescription(
     "x.FileStreamSourceConnector",
     Role.SOURCE,
@@ -48,6 +49,14 @@ def test_values_and_errors_are_those_of_the_real_worker(case):
     wanted = [[name, value, [error.replace(*NULL_TEXT) for error in errors]] for name, value, errors in case["values"]]
     assert sorted(found, key=lambda each: each[0]) == sorted(wanted, key=lambda each: each[0])
     assert answer["error_count"] == case["error_count"]
+
+
+@pytest.mark.parametrize(("kind", "key", "text", "error"), LISTS)
+def test_lists_of_names_are_refused_as_by_the_real_classes(kind, key, text, error):
+    config = {"name": "x", "connector.class": "FileStreamSource", "topic": "t", "transforms": "a"}
+    config |= {"transforms.a.type": f"org.apache.kafka.connect.transforms.{kind}", f"transforms.a.{key}": text}
+    [found] = [each["value"] for each in of_aliases(shown({"config": config})) if each["value"]["name"].endswith(key)]
+    assert found["errors"] == ([error] if error else [])
 
 
 @pytest.mark.parametrize("case", REAL["cases"], ids=lambda case: case["case"])

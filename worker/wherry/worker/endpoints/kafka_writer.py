@@ -334,7 +334,7 @@ class KafkaWriter:
 def _trouble_of(error: Any, topic: str) -> WherryError:
     """The error of a record; a name that no topic can have is the record's own fault."""
     if error.code() in _NO_TOPIC and not _TOPIC.fullmatch(topic):
-        return SchemaError(f"{topic} is no name that a topic can have.", reason="INVALID_TOPIC")
+        return SchemaError(f"Invalid topics: [{topic}]. No topic can have that name.", reason="INVALID_TOPIC")
     return error_of(error, f"Writing to topic {topic}")
 
 
