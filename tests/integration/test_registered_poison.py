@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.registry import LocalRegistry
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 CONTEXT = "__connect.errors."
 NOBODYS_ID = 0x7FFF_FFFF
 
@@ -139,7 +139,7 @@ def send(bootstrap: str, topic: str, *values: bytes | None) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number, value in enumerate(values):
         producer.produce(topic, value, b"k%d" % number, headers=[("own", b"%d" % number)], timestamp=1_000 + number)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def rows(name: str, *numbers: int) -> list[str]:
@@ -199,7 +199,7 @@ def test_neighbours_of_poison_arrive_and_its_letters_hold_the_original_bytes(sit
                     "exception.class.name": "org.apache.kafka.connect.errors.DataException",
                 }.items()
             }  # fmt: skip
-        assert site.worker.rest.states(name) == ("RUNNING", "RUNNING")
+        site.worker.rest.wait_for_states(name, "RUNNING", "RUNNING")
 
 
 def test_without_tolerance_the_task_fails_in_kafka_connects_words_and_goes_on_when_the_cause_is_gone(

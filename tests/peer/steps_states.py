@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, Append, Ask, Records, Settle, Shows, States, Step
+from tests.peer.steps import SINK_CLASS, SOURCE_CLASS, Append, Ask, Records, Settle, Shows, States, Steady, Step
 from tests.peer.steps_protocol import JSON_BODY, code
 
 GOOD, BAD, TOPIC = "s-good-{x}", "s-bad-{x}", "s-lines-{x}"
@@ -17,7 +17,7 @@ _MORE_QUERIES = (
     *("?includeTasks=false", "?includeTasks=True", "?includeTasks=", "?includeTasks=1", "?includeTasks=yes"),
     *("?includeTasks=true&includeTasks=false", "?INCLUDETASKS=true", "?includeTasks=false&onlyFailed=true", "?x=y"),
 )
-_SHORT = Settle(0.5)
+SHORT_S = 0.5
 
 
 def _without_trace(body: Any) -> Any:
@@ -33,8 +33,7 @@ def _restarts(
     for query in queries:
         path = f"/connectors/{connector}/restart{query}"
         yield Ask(f"restart {word} {query}", "POST", path, only=_without_trace)
-        yield _SHORT
-        yield States(connector, states)
+        yield Steady(connector, states, SHORT_S)
 
 
 def _created() -> Iterator[Step]:
@@ -51,8 +50,7 @@ def _created() -> Iterator[Step]:
             yield Ask(f"created {given}: {path or '/'}", "GET", f"/connectors/{name}{path}")
         yield Ask(f"created {given}: restart", "POST", f"/connectors/{name}/restart")
         yield Ask(f"created {given}: restart all", "POST", f"/connectors/{name}/restart?includeTasks=true")
-        yield _SHORT
-        yield States(name, states)
+        yield Steady(name, states, SHORT_S)
         yield Ask(f"created {given}: again", "POST", "/connectors", body)
         yield Ask(f"created {given}: resume", "PUT", f"/connectors/{name}/resume")
         yield States(name, ("RUNNING", "RUNNING"))
@@ -74,8 +72,7 @@ def _failed() -> Iterator[Step]:
     yield Ask("failed: task", "GET", f"/connectors/{BAD}/tasks/0/status", only=_without_trace)
     yield from _restarts(BAD, ("RUNNING", "FAILED"), "what failed")
     yield Ask("failed: restart the task", "POST", f"/connectors/{BAD}/tasks/0/restart")
-    yield Settle()
-    yield States(BAD, ("RUNNING", "FAILED"))
+    yield Steady(BAD, ("RUNNING", "FAILED"))
     yield Ask("failed: pause", "PUT", f"/connectors/{BAD}/pause")
     yield States(BAD, ("PAUSED", "FAILED"))
     yield Ask("failed: resume", "PUT", f"/connectors/{BAD}/resume")
@@ -152,8 +149,7 @@ STEPS: tuple[Step, ...] = (
     States(GOOD, ("PAUSED", "PAUSED")),
     *_restarts(GOOD, ("PAUSED", "PAUSED"), "what pauses"),
     Ask("restart a paused task", "POST", f"/connectors/{GOOD}/tasks/0/restart"),
-    Settle(),
-    States(GOOD, ("PAUSED", "PAUSED")),
+    Steady(GOOD, ("PAUSED", "PAUSED")),
     Ask("stop s-good", "PUT", f"/connectors/{GOOD}/stop"),
     States(GOOD, ("STOPPED",)),
     *_restarts(GOOD, ("STOPPED",), "what is stopped"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +23,9 @@ GROUP: Final = "task-error-metrics"
 PACKAGE: Final = "org.apache.kafka.connect.transforms."
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 DOUBLE: Final = "org.apache.kafka.connect.converters.DoubleConverter"
-SETTLE_TIMEOUT_S: Final = 60.0
-JMX_TIMEOUT_S: Final = 60.0
+SETTLE_TIMEOUT_S: Final = 180.0
+JMX_TIMEOUT_S: Final = 180.0
+QUIET_S: Final = 2.5
 NAMES: Final[Mapping[str, str]] = {
     "total-record-failures": "failures",
     "total-record-errors": "errors",
@@ -129,6 +131,9 @@ def _play(peer: Peer, counted: Counted, port: int) -> None:
             answer = peer.ask("POST", "/connectors", {"name": f"{name}-{{x}}", "config": config})
             assert answer.status == 201, answer
         assert eventually(lambda: _counted(peer, counted, port), SETTLE_TIMEOUT_S), f"{peer.name}: {counted.figures}"
+        # What came last may not be counted everywhere yet.
+        time.sleep(QUIET_S)
+        assert _counted(peer, counted, port), f"{peer.name}: {counted.figures}"
     finally:
         peer.stop()
 
