@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.peer.differential.cases import Case
+from tests.peer.differential.cases import TYPED_SOURCE, Case
 from tests.peer.differential.wire import Wire
 from tests.peer.peers import Peer
 
@@ -170,6 +170,8 @@ class Player:
 
     def _is_at_end(self, case: Case) -> bool:
         offsets = [offset for _, offset in self._peer.rest.offsets(self._name(case)) if offset is not None]
+        if case.config["connector.class"] == TYPED_SOURCE:
+            return offsets == [{"line": len(case.lines)}]
         return offsets == [{"position": self._file(case).stat().st_size}]
 
     def _outcomes(self, cases: Sequence[Case]) -> dict[int, Outcome]:
