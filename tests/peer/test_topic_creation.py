@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from tests.peer.peers import CONNECT, WHERRY, Peer, together
@@ -154,6 +155,19 @@ CASES: Mapping[str, Case] = {
 }
 
 
+# Where workers make no topics: brokers do, and by their own rules.
+SWITCHED_OFF = {"topic.creation.enable": "false"}
+CASES_SWITCHED_OFF: Mapping[str, Case] = {
+    "none": Case({}),
+    "numbers": Case(NUMBERS),
+    "groups": Case({**NUMBERS, "groups": "a", "a.include": ".*", "a.partitions": "5"}),
+    "nofactor": Case({"default.partitions": "3"}),
+    "zero": Case({**NUMBERS, "default.partitions": "0"}),
+    "badinclude": Case({**NUMBERS, "groups": "a", "a.include": "a(b"}),
+    "there": Case(NUMBERS, there=1),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """States of the connector and its tasks, what they say, and the topic: partitions, settings, records."""
@@ -173,16 +187,17 @@ def guarded() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def both(guarded: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, Outcome]]:
     """What came of the same sources on both."""
-    folder = tmp_path_factory.mktemp("creation")
-    peers = [Peer(name, folder / name, guarded, distributed=True) for name in (CONNECT, WHERRY)]
-    for peer in peers:
-        for name, case in CASES.items():
-            if case.there:
-                create_topic(guarded, _topic(peer, name, case), partitions=case.there)
+    peers = _peers(guarded, tmp_path_factory.mktemp("creation"), CASES)
     _close(guarded)
-    found: dict[str, dict[str, Outcome]] = {peer.name: {} for peer in peers}
-    together(peers, lambda peer: _play(peer, found[peer.name]))
-    return found
+    return _played(peers, CASES)
+
+
+@pytest.fixture(scope="module")
+def switched_off(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, Outcome]]:
+    """The same, where workers are told to make no topics."""
+    folder = tmp_path_factory.mktemp("switched-off")
+    peers = _peers(kafka_address, folder, CASES_SWITCHED_OFF, settings=SWITCHED_OFF)
+    return _played(peers, CASES_SWITCHED_OFF)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -194,10 +209,37 @@ def test_both_make_the_same_topic_or_refuse_it_alike(both: Mapping[str, Mapping[
     assert ("FAILED" in real.states) is bool(told)
 
 
-def _play(peer: Peer, found: dict[str, Outcome]) -> None:
+@pytest.mark.parametrize("name", CASES_SWITCHED_OFF)
+def test_a_worker_that_makes_no_topics_leaves_them_to_brokers(
+    switched_off: Mapping[str, Mapping[str, Outcome]], name: str
+) -> None:
+    real, ours, told = switched_off[CONNECT][name], switched_off[WHERRY][name], CASES_SWITCHED_OFF[name].told
+    assert (ours.states, ours.topic) == (real.states, real.topic)
+    assert told in real.trace
+    assert told in ours.trace
+    assert ("FAILED" in real.states) is bool(told)
+
+
+def _peers(bootstrap: str, folder: Path, cases: Mapping[str, Case], **more: Mapping[str, str]) -> list[Peer]:
+    """Both, not started yet; topics that have to be there are."""
+    peers = [Peer(name, folder / name, bootstrap, distributed=True, **more) for name in (CONNECT, WHERRY)]
+    for peer in peers:
+        for name, case in cases.items():
+            if case.there:
+                create_topic(bootstrap, _topic(peer, name, case), partitions=case.there)
+    return peers
+
+
+def _played(peers: list[Peer], cases: Mapping[str, Case]) -> Mapping[str, Mapping[str, Outcome]]:
+    found: dict[str, dict[str, Outcome]] = {peer.name: {} for peer in peers}
+    together(peers, lambda peer: _play(peer, cases, found[peer.name]))
+    return found
+
+
+def _play(peer: Peer, cases: Mapping[str, Case], found: dict[str, Outcome]) -> None:
     peer.start()
     try:
-        for name, case in CASES.items():
+        for name, case in cases.items():
             (peer.directory / f"{name}.in").write_bytes(b"one\n")
             config = {
                 "connector.class": SOURCE_CLASS, "topic": _topic(peer, name, case, routed=False),
@@ -206,7 +248,7 @@ def _play(peer: Peer, found: dict[str, Outcome]) -> None:
             }  # fmt: skip
             answer = peer.ask("POST", "/connectors", {"name": name, "config": config})
             assert answer.status == 201, answer
-        for name, case in CASES.items():
+        for name, case in cases.items():
             topic = _topic(peer, name, case)
             settled = eventually(lambda: _settled(peer, name, case, topic), SETTLE_TIMEOUT_S)  # noqa: B023 (called now)
             status = peer.ask("GET", f"/connectors/{name}/status").body

@@ -1,7 +1,7 @@
 """The JsonConverter for single headers: every value is read as what it is and written as that.
 
 Values of records stay in columns, whose nulls and decimals are those of their type. A header stands alone, so here a
-null keeps its schema, and a number in the place of a decimal its own scale.
+null keeps its schema, and a number in the place of a decimal its own scale. Keys of maps can't be null here either.
 """
 
 from __future__ import annotations
