@@ -163,4 +163,5 @@ def _jmx(port: int) -> dict[str, dict[str, int]]:
 
 def _rest(peer: Peer) -> dict[str, dict[str, int]]:
     shown = peer.rest.call("GET", "/wherry/v1/connectors").body["connectors"]
-    return {each["name"]: {key: each["tasks"][0][ours] for key, ours in NAMES.items()} for each in shown}
+    first = {each["name"]: each["tasks"][0] for each in shown if each["tasks"]}
+    return {name: {key: task[ours] for key, ours in NAMES.items()} for name, task in first.items()}

@@ -219,7 +219,21 @@ def _is_path_of_a_later_version(difference: Difference) -> bool:
     )
 
 
+def _is_printed_record(difference: Difference) -> bool:
+    if difference.part != "why":
+        return False
+    fault, printed, _ = str(difference.connect).partition(_RECORD)
+    return bool(printed) and fault in difference.wherry
+
+
+_RECORD = ": SourceRecord{"
+
+
 ACCEPTED: tuple[Accepted, ...] = (
+    Accepted(
+        "Kafka Connect prints the whole record into the trace, contents and all; we name what is wrong with it.",
+        _is_printed_record,
+    ),
     Accepted(
         "ValueToKey of 4.3 knows no `field.syntax.version` and takes a path for a name; we read it as later ones do.",
         _is_path_of_a_later_version,

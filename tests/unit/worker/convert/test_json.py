@@ -70,6 +70,14 @@ def test_blanks_alone_are_null_too_but_a_mark_alone_is_no_json() -> None:
     assert [failure.row for failure in converted.failures] == [4, 5]
 
 
+def test_blanks_and_damage_fare_alike_where_nobody_parses_and_where_the_schema_is_fixed() -> None:
+    assert read(BARE, b" ", b"\t\n", b"1 ").runs[0].column.storage.to_pylist() == [None, None, "1 "]
+    fixed = JsonConverter({"schema.content": '{"type":"int32"}'}, is_key=False)
+    converted = read(fixed, b"  ", b"", b"9\n\xff", b" 7 ", b"9\xff", b"\xef\xbb\xbf")
+    assert converted.runs[0].column.to_pylist() == [0, 0, 9, 7]
+    assert [failure.row for failure in converted.failures] == [4, 5]
+
+
 def test_damage_behind_the_first_value_is_not_looked_at() -> None:
     converted = read(CHECKED, b"9\n\xff", b'{"a":1}\xff', b"9\xff", b'"\xff"')
     assert [json.loads(text) for text in converted.runs[0].column.storage.to_pylist()] == [9, {"a": 1}]

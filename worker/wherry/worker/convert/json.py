@@ -23,6 +23,8 @@ from wherry.worker.convert.json_write import WriteOptions, write_json
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _NULL_TEXT: Final = b"null"
+# Longer blanks are found where somebody parses them.
+_BLANK: Final = r"^[ \t\r\n]*$"
 
 
 class JsonConverter:
@@ -91,7 +93,9 @@ class JsonConverter:
         lengths = pc.binary_length(column)
         bounds = pc.min_max(lengths).as_py()
         if bounds["min"] is not None and bounds["min"] <= len(_NULL_TEXT):
-            empty = pc.or_(pc.equal(lengths, 0), pc.equal(column, pa.scalar(_NULL_TEXT, pa.binary())))
+            short = pc.if_else(pc.less_equal(lengths, len(_NULL_TEXT)), column, pa.scalar(None, pa.binary()))
+            blank = pc.fill_null(pc.match_substring_regex(short, _BLANK), False)
+            empty = pc.or_(blank, pc.equal(column, pa.scalar(_NULL_TEXT, pa.binary())))
             column = pc.if_else(empty, pa.scalar(None, pa.binary()), column)
         try:
             texts = column.cast(pa.string())

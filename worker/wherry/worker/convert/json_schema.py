@@ -33,6 +33,7 @@ WINDOW_ROWS_MIN: Final = 64
 _HEAD: Final = '{"schema":'
 _MIDDLE: Final = ',"payload":'
 _TAIL: Final = b"}"
+_NO_JSON: Final = "\0"
 NOT_AN_ENVELOPE: Final = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
@@ -267,14 +268,22 @@ def _read_natively(rows: pa.Array, field: pa.Field, head: int) -> pa.Array | Non
     return read_objects(texts, field.type, head=head, tail=len(_TAIL))
 
 
-def _text_of(data: bytes | None, damaged: str = "") -> str | None:
+def _text_of(data: bytes | None) -> str | None:
     """Returns the text of bytes, or a text that is no JSON where they are no UTF-8."""
     if data is None:
         return None
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return damaged
+        return ""
+
+
+def _decoded(data: bytes | None) -> str | None:
+    """Returns the text of bytes, up to where they are damaged."""
+    try:
+        return None if data is None else decoded(data)
+    except ValueError:
+        return _NO_JSON
 
 
 def _fixed(field: pa.Field, column: pa.Array, rules: RowRules) -> Converted:
@@ -282,8 +291,8 @@ def _fixed(field: pa.Field, column: pa.Array, rules: RowRules) -> Converted:
     try:
         texts = column.cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([_text_of(data, damaged="\0") for data in column.to_pylist()], pa.string())
-    return parse_json(texts, field, rules, empty_is_missing=True)
+        texts = pa.array([_decoded(data) for data in column.to_pylist()], pa.string())
+    return parse_json(pc.utf8_trim(texts, SPACE), field, rules, empty_is_missing=True)
 
 
 def merged_runs(runs: Sequence[tuple[pa.Field | None, pa.Array]]) -> tuple[Run, ...]:
