@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import confluent_kafka
@@ -82,7 +82,7 @@ class KafkaWriter:
         """Whether the client can use more rows, where that can be told; a full queue is waited for row by row."""
         if self._native is None or self._native.room(timeout_s):
             return True
-        self._producer.poll(0)
+        self._serve(self._producer.poll, 0)
         self._look_at_failures()
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
@@ -98,10 +98,10 @@ class KafkaWriter:
                 self._meet(topic)
         self._produce(batch, raw)
         self._rows += rows
-        self._producer.poll(0)
+        self._serve(self._producer.poll, 0)
         if rows <= PROMPT_ROWS_MAX and len(self._producer) <= PROMPT_ROWS_MAX:
             # Little is under way, so lingering for more would only add latency.
-            self._producer.flush(0)
+            self._serve(self._producer.flush, 0)
         self._look_at_failures()
         if self._fatal is not None:
             raise error_of(self._fatal, "Writing to Kafka")
@@ -109,7 +109,7 @@ class KafkaWriter:
     def flush(self, remaining: Remaining, *, final: bool = False) -> Flushed:
         """See `Writer.flush`."""
         begun = time.monotonic()
-        while (left := remaining()) > 0 and self._producer.flush(min(left, WAIT_SLICE_S)):
+        while (left := remaining()) > 0 and self._serve(self._producer.flush, min(left, WAIT_SLICE_S)):
             self._look_at_failures()
             if self._fatal is not None:
                 break
@@ -270,12 +270,19 @@ class KafkaWriter:
         deadline = time.monotonic() + QUEUE_TIMEOUT_S
         before = len(self._producer)
         while len(self._producer) >= before:
-            self._producer.poll(QUEUE_WAIT_S)
+            self._serve(self._producer.poll, QUEUE_WAIT_S)
             self._look_at_failures()
             if self._fatal is not None:
                 raise error_of(self._fatal, "Writing to Kafka")
             if time.monotonic() > deadline:
                 raise TransientError(f"Kafka has taken no record for {QUEUE_TIMEOUT_S:.0f} s. {self._trouble}".strip())
+
+    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
+        """Lets the client serve its callbacks; a fatal error is raised there instead of being told to any."""
+        try:
+            return call(seconds)
+        except KafkaException as error:
+            raise error_of(error.args[0], "Writing to Kafka") from error
 
     def _meet(self, topic: str | None) -> None:
         if topic is None:
