@@ -15,6 +15,7 @@ from wherry.conformance.case import Case, load_cases
 pytestmark = pytest.mark.integration
 
 HOSTILE = Path(__file__).resolve().parents[2] / "sidecars" / "hostile"
+LEDGER = Path(__file__).resolve().parent / "plugins" / "ledger"
 SOURCE = "wherry.hostile.HostileSource"
 SINK = "wherry.hostile.HostileSink"
 CASES: dict[str, Case] = {case.name: case for case in load_cases()}
@@ -141,6 +142,21 @@ def test_a_process_is_caught(modes: str, sentence: str) -> None:
 def test_what_is_allowed_passes(modes: str, case: str, class_name: str) -> None:
     result = judge(case, class_name, modes, delay_ms="10")
     assert result.outcome is Outcome.PASSED, result
+
+
+@pytest.mark.parametrize(("eager", "outcome"), [("false", Outcome.PASSED), ("true", Outcome.FAILED)])
+def test_a_sink_that_stores_rows_before_their_mark_is_caught(eager: str, outcome: Outcome) -> None:
+    target = Target.of_directory(LEDGER)
+    [(name, subject)] = target.subject.classes.items()
+    changed = replace(subject, config={**subject.config, "eager": eager})
+    one = Runner(replace(target, subject=replace(target.subject, classes={name: changed})))
+    try:
+        result = one.run_case(CASES["l3-cut-batch"], name)
+    finally:
+        one.close()
+    assert result.outcome is outcome, result
+    if outcome is Outcome.FAILED:
+        assert result.message.endswith("60 rows are at the destination; it should be 40."), result
 
 
 def test_the_next_case_gets_a_sound_process() -> None:

@@ -334,7 +334,10 @@ type RowError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the row in its frame, from 0.
 	Row uint32 `protobuf:"varint,1,opt,name=row,proto3" json:"row,omitempty"`
-	// What kind of error it is; TRANSIENT asks the engine to offer the row once more by itself.
+	// What kind of error it is. TRANSIENT from a sink asks the engine to offer the row once more: at the next flush it
+	// comes again with all rows of its partition that were sent after it, in their order, so that no older row overtakes
+	// a newer one; a row that fails again is given up. TRANSIENT from a transformation has the whole frame applied again
+	// for as long as errors.retry.timeout allows. From a source it changes nothing: there is no row to offer.
 	ErrorClass ErrorClass `protobuf:"varint,2,opt,name=error_class,json=errorClass,proto3,enum=wherry.connector.v1.ErrorClass" json:"error_class,omitempty"`
 	// A short upper-case constant, such as VALUE_TOO_LONG or NOT_NULL.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`

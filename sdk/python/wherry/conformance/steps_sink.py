@@ -16,7 +16,13 @@ from wherry.conformance.subject import delivered_rows
 from wherry.connector.v1 import plugin_pb2, sink_pb2
 from wherry.contract import from_proto
 from wherry.contract.batch import Mark, mark_only
-from wherry.contract.position import Position, kafka_partition_json, kafka_position, parse_kafka_position
+from wherry.contract.position import (
+    Position,
+    TopicPartition,
+    kafka_partition_json,
+    kafka_position,
+    parse_kafka_position,
+)
 
 MARKS_MAX: Final = 100_000
 
@@ -45,8 +51,12 @@ def write(
     first: int = 0,
     text_bytes: int = 0,
     bad_row: int = -1,
+    marked: bool = True,
 ) -> None:
-    """Sends frames of sample rows, numbered from `first`, as far as there is credit."""
+    """Sends frames of sample rows, numbered from `first`, as far as there is credit.
+
+    Without marks they are pieces of a batch that was cut, whose last piece is still to come.
+    """
     text = "x" * text_bytes or SHORT_TEXT
     if text_bytes > run.session.row_bytes_max:
         raise Inapplicable(f"The sidecar takes rows of at most {run.session.row_bytes_max} bytes.")
@@ -54,7 +64,28 @@ def write(
     for index in range(frames):
         start = first + index * rows
         batch = sample_batch(run.subject, run.variables, first=start, count=rows, text=text, bad_row=bad_row)
-        writing.write(batch)
+        writing.write(batch if marked else batch.with_marks())
+
+
+def write_rest(run: Running, stream: str = "write", *, until: int, unless_stored: int) -> None:
+    """Sends the rows up to a number as the engine does after a crash: from the stored position on.
+
+    Args:
+        run: The run.
+        stream: The Write stream.
+        until: Number of the first row that is not sent.
+        unless_stored: Number of the first row for a sink that stores no position.
+    """
+    writing = run.writing(stream)
+    writing.wait_until_opened()
+    assert writing.opened is not None
+    first = unless_stored
+    for position in writing.opened.positions:
+        partition, offset = parse_kafka_position(from_proto.position(position))
+        if partition == TopicPartition(TOPIC, PARTITION) and offset is not None:
+            first = offset
+    if first < until:
+        write(run, stream, rows=until - first, first=first)
 
 
 def write_marks(run: Running, stream: str = "write", *, until_seq: int, first: int = 0) -> None:
@@ -123,6 +154,12 @@ def delivered(run: Running, *, rows: int, at_least: bool = False) -> None:
     found = delivered_rows(run.subject, run.variables)
     if found < rows or (found > rows and not at_least):
         raise Failure(f"{found} rows are at the destination; it should be {'at least ' if at_least else ''}{rows}.")
+
+
+def delivered_once(run: Running, *, rows: int) -> None:
+    """So many rows are at the destination; more only where a sink stores no positions with its rows."""
+    once = run.description.sink_class == plugin_pb2.SINK_CLASS_TRANSACTIONAL
+    delivered(run, rows=rows, at_least=not once)
 
 
 def stored_positions(run: Running, stream: str = "write", *, offsets: Sequence[int]) -> None:

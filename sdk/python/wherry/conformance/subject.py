@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -204,11 +205,13 @@ def delivered_rows(subject: ClassSubject, variables: Variables) -> int:
 
 
 def run(argv: list[str]) -> str:
-    """Runs a command of a subject file and returns what it prints.
+    """Runs a command of a subject file and returns what it prints; "python" stands for this interpreter.
 
     Raises:
         UsageError: It failed.
     """
+    if argv[:1] == ["python"]:
+        argv = [sys.executable, *argv[1:]]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

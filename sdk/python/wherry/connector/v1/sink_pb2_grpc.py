@@ -35,6 +35,11 @@ class SinkServiceStub(object):
     - E sends `open` once and first; S answers `opened` with the first credit and, if it is transactional, with the
     positions it has stored. E starts reading after those.
     - E sends frames within the credit. Marks in them give the position after each run of rows.
+    - A frame without marks that cover its last rows is a piece of a batch that was cut; the mark comes with a later piece.
+    A transactional S makes such rows durable together with that mark, or at a flush, and not before: after a crash E
+    goes on from the position stored, and rows stored without theirs would come twice. A two-phase S keeps them in the
+    same token for the same reason. Only where such rows exceed what S can hold may it store them earlier; after a crash
+    they may then come twice.
     - S acknowledges each BATCH frame once, in order, when it holds the rows; row errors travel in the ack. An ack
     returns its frame's credit. It doesn't mean that anything is durable.
     - E asks `flush`; S makes everything durable and answers `flushed` with the safe positions (and a token, if it is
@@ -81,6 +86,11 @@ class SinkServiceServicer(object):
     - E sends `open` once and first; S answers `opened` with the first credit and, if it is transactional, with the
     positions it has stored. E starts reading after those.
     - E sends frames within the credit. Marks in them give the position after each run of rows.
+    - A frame without marks that cover its last rows is a piece of a batch that was cut; the mark comes with a later piece.
+    A transactional S makes such rows durable together with that mark, or at a flush, and not before: after a crash E
+    goes on from the position stored, and rows stored without theirs would come twice. A two-phase S keeps them in the
+    same token for the same reason. Only where such rows exceed what S can hold may it store them earlier; after a crash
+    they may then come twice.
     - S acknowledges each BATCH frame once, in order, when it holds the rows; row errors travel in the ack. An ack
     returns its frame's credit. It doesn't mean that anything is durable.
     - E asks `flush`; S makes everything durable and answers `flushed` with the safe positions (and a token, if it is
@@ -158,6 +168,11 @@ class SinkService(object):
     - E sends `open` once and first; S answers `opened` with the first credit and, if it is transactional, with the
     positions it has stored. E starts reading after those.
     - E sends frames within the credit. Marks in them give the position after each run of rows.
+    - A frame without marks that cover its last rows is a piece of a batch that was cut; the mark comes with a later piece.
+    A transactional S makes such rows durable together with that mark, or at a flush, and not before: after a crash E
+    goes on from the position stored, and rows stored without theirs would come twice. A two-phase S keeps them in the
+    same token for the same reason. Only where such rows exceed what S can hold may it store them earlier; after a crash
+    they may then come twice.
     - S acknowledges each BATCH frame once, in order, when it holds the rows; row errors travel in the ack. An ack
     returns its frame's credit. It doesn't mean that anything is durable.
     - E asks `flush`; S makes everything durable and answers `flushed` with the safe positions (and a token, if it is
