@@ -26,7 +26,7 @@ def test_a_mark_a_row_error_and_constants_come_back() -> None:
     error = RowError(2, ErrorClass.TRANSIENT, "BUSY", "a.b", "Try again.", b"\x00")
     assert from_proto.mark(to_proto.mark(mark)) == mark
     assert from_proto.row_error(to_proto.row_error(error)) == error
-    for constants in (Constants(), Constants("t", 0, 0, 0)):
+    for constants in (Constants(), Constants("t", 0, 0, 0), Constants("t", 0, 0, 0, "o", 0)):
         assert from_proto.constants(to_proto.constants(constants)) == constants
 
 

@@ -21,6 +21,7 @@ from wherry.contract.position import Position, kafka_position
 from wherry.contract.stream import WriteStream
 from wherry.sdk import Batch as AuthorsBatch
 from wherry.sdk import Config, Record, Sink, _conversation
+from wherry.sdk._columns import rows_of
 from wherry.sdk.testing import run_sink, sidecar
 
 WAIT_S = 60.0
@@ -300,3 +301,14 @@ def test_a_day_beyond_pythons_years_is_rejected_and_the_others_are_written() -> 
     errors = sink.write_batch(AuthorsBatch(value=days))
     assert [(error.row, error.reason) for error in errors or ()] == [(1, "OUT_OF_RANGE")]
     assert [day.isoformat() for day in sink.seen] == ["1970-01-01", "1970-01-02"]
+
+
+def test_a_record_that_was_moved_tells_where_it_was_read() -> None:
+    moved = Constants(topic="new", partition=0, first_offset=4, original_topic="old", original_partition=2)
+    stayed = Constants(topic="t", partition=1, first_offset=4)
+    told = [
+        (row.topic, row.original_topic, row.original_partition, row.kafka_offset)
+        for constants in (moved, stayed)
+        for row in rows_of(of_value(pa.array(["v"]), constants=constants))
+    ]
+    assert told == [("new", "old", 2, 4), ("t", None, None, 4)]

@@ -354,9 +354,15 @@ type RecordConstants struct {
 	// Offset of row 0 where row i has first_offset + i.
 	FirstOffset *int64 `protobuf:"varint,3,opt,name=first_offset,json=firstOffset,proto3,oneof" json:"first_offset,omitempty"`
 	// Timestamp of every row in ms since the epoch.
-	TimestampMs   *int64 `protobuf:"varint,4,opt,name=timestamp_ms,json=timestampMs,proto3,oneof" json:"timestamp_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TimestampMs *int64 `protobuf:"varint,4,opt,name=timestamp_ms,json=timestampMs,proto3,oneof" json:"timestamp_ms,omitempty"`
+	// To sinks: topic that every row was read from, where a transformation has given rows another topic or partition since.
+	// Absent, it is the row's topic. Marks and offsets go by where rows were read.
+	OriginalTopic *string `protobuf:"bytes,5,opt,name=original_topic,json=originalTopic,proto3,oneof" json:"original_topic,omitempty"`
+	// To sinks: partition that every row was read from; absent as original_topic is. A row's offset is always the one that
+	// it was read at.
+	OriginalPartition *int32 `protobuf:"varint,6,opt,name=original_partition,json=originalPartition,proto3,oneof" json:"original_partition,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *RecordConstants) Reset() {
@@ -413,6 +419,20 @@ func (x *RecordConstants) GetFirstOffset() int64 {
 func (x *RecordConstants) GetTimestampMs() int64 {
 	if x != nil && x.TimestampMs != nil {
 		return *x.TimestampMs
+	}
+	return 0
+}
+
+func (x *RecordConstants) GetOriginalTopic() string {
+	if x != nil && x.OriginalTopic != nil {
+		return *x.OriginalTopic
+	}
+	return ""
+}
+
+func (x *RecordConstants) GetOriginalPartition() int32 {
+	if x != nil && x.OriginalPartition != nil {
+		return *x.OriginalPartition
 	}
 	return 0
 }
@@ -594,17 +614,21 @@ const file_wherry_connector_v1_frame_proto_rawDesc = "" +
 	" \x03(\v2\x1d.wherry.connector.v1.RowErrorR\trowErrors\x12B\n" +
 	"\tconstants\x18\v \x01(\v2$.wherry.connector.v1.RecordConstantsR\tconstants\x12\x18\n" +
 	"\apadding\x18\x0f \x01(\fR\apadding\x12\x13\n" +
-	"\x04body\x18\xe8\a \x01(\fR\x04body\"\xd9\x01\n" +
+	"\x04body\x18\xe8\a \x01(\fR\x04body\"\xe3\x02\n" +
 	"\x0fRecordConstants\x12\x19\n" +
 	"\x05topic\x18\x01 \x01(\tH\x00R\x05topic\x88\x01\x01\x12!\n" +
 	"\tpartition\x18\x02 \x01(\x05H\x01R\tpartition\x88\x01\x01\x12&\n" +
 	"\ffirst_offset\x18\x03 \x01(\x03H\x02R\vfirstOffset\x88\x01\x01\x12&\n" +
-	"\ftimestamp_ms\x18\x04 \x01(\x03H\x03R\vtimestampMs\x88\x01\x01B\b\n" +
+	"\ftimestamp_ms\x18\x04 \x01(\x03H\x03R\vtimestampMs\x88\x01\x01\x12*\n" +
+	"\x0eoriginal_topic\x18\x05 \x01(\tH\x04R\roriginalTopic\x88\x01\x01\x122\n" +
+	"\x12original_partition\x18\x06 \x01(\x05H\x05R\x11originalPartition\x88\x01\x01B\b\n" +
 	"\x06_topicB\f\n" +
 	"\n" +
 	"_partitionB\x0f\n" +
 	"\r_first_offsetB\x0f\n" +
-	"\r_timestamp_ms\"@\n" +
+	"\r_timestamp_msB\x11\n" +
+	"\x0f_original_topicB\x15\n" +
+	"\x13_original_partition\"@\n" +
 	"\aColumns\x125\n" +
 	"\acolumns\x18\x01 \x03(\v2\x1b.wherry.connector.v1.ColumnR\acolumns\"\xf4\x02\n" +
 	"\x06Column\x12\x12\n" +

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import grpc
@@ -52,10 +53,12 @@ def write(
     text_bytes: int = 0,
     bad_row: int = -1,
     marked: bool = True,
+    renamed: bool = False,
 ) -> None:
     """Sends frames of sample rows, numbered from `first`, as far as there is credit.
 
-    Without marks they are pieces of a batch that was cut, whose last piece is still to come.
+    Without marks they are pieces of a batch that was cut, whose last piece is still to come. Renamed, they say that
+    they were read from another topic partition.
     """
     text = "x" * text_bytes or SHORT_TEXT
     if text_bytes > run.session.row_bytes_max:
@@ -64,6 +67,8 @@ def write(
     for index in range(frames):
         start = first + index * rows
         batch = sample_batch(run.subject, run.variables, first=start, count=rows, text=text, bad_row=bad_row)
+        if renamed:
+            batch = batch.with_constants(replace(batch.constants, original_topic="before", original_partition=7))
         writing.write(batch if marked else batch.with_marks())
 
 

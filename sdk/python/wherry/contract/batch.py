@@ -83,12 +83,17 @@ class Constants:
         partition: Partition of every row.
         first_offset: Offset of row 0, where row i has `first_offset` + i.
         timestamp_ms: Timestamp of every row, in ms since the epoch.
+        original_topic: Topic every row was read from, where rows have another topic or partition since; only told to
+            sinks. None: the topic.
+        original_partition: Partition every row was read from; None as with `original_topic`.
     """
 
     topic: str | None = None
     partition: int | None = None
     first_offset: int | None = None
     timestamp_ms: int | None = None
+    original_topic: str | None = None
+    original_partition: int | None = None
 
     def from_row(self, start: int) -> Constants:
         """Returns the constants of the rows from `start` on."""
@@ -307,7 +312,8 @@ def _common(batches: Sequence[Batch]) -> Constants:
         if offset is not None and other.first_offset != offset + rows:
             offset = None
         rows += batch.num_rows
-    return Constants(topic, partition, offset, timestamp)
+    origins = {(batch.constants.original_topic, batch.constants.original_partition) for batch in batches}
+    return Constants(topic, partition, offset, timestamp, *(origins.pop() if len(origins) == 1 else ()))
 
 
 def _spread(batch: Batch, kept: Constants) -> Batch:

@@ -66,6 +66,8 @@ def constants(message: frame_pb2.RecordConstants) -> Constants:
         message.partition if message.HasField("partition") else None,
         message.first_offset if message.HasField("first_offset") else None,
         message.timestamp_ms if message.HasField("timestamp_ms") else None,
+        message.original_topic if message.HasField("original_topic") else None,
+        message.original_partition if message.HasField("original_partition") else None,
     )
 
 

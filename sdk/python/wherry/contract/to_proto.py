@@ -48,6 +48,8 @@ def constants(value: Constants) -> frame_pb2.RecordConstants:
         partition=value.partition,
         first_offset=value.first_offset,
         timestamp_ms=value.timestamp_ms,
+        original_topic=value.original_topic,
+        original_partition=value.original_partition,
     )
 
 

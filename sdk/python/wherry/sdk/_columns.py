@@ -73,6 +73,8 @@ def rows_of(batch: Batch) -> list[Record]:
             timestamp_ms=stamp,
             kafka_partition=partition,
             kafka_offset=offset,
+            original_topic=constants.original_topic,
+            original_partition=constants.original_partition,
         )
         for value, key, topic, header, stamp, partition, offset in zip(
             values, keys, names, headers, stamps, partitions, offsets, strict=True

@@ -33,6 +33,9 @@ class Record:
         key_schema: Arrow type of the key; None as with `schema`.
         kafka_partition: Kafka partition.
         kafka_offset: Kafka offset; sinks only.
+        original_topic: Sinks: topic it was read from, where a transformation has moved it since; else None.
+        original_partition: Sinks: partition it was read from; None as with `original_topic`. `kafka_offset` is always
+            the one it was read at.
     """
 
     __slots__ = (
@@ -42,6 +45,8 @@ class Record:
         "key",
         "key_schema",
         "offset",
+        "original_partition",
+        "original_topic",
         "partition",
         "schema",
         "timestamp_ms",
@@ -63,6 +68,8 @@ class Record:
         key_schema: pa.DataType | None = None,
         kafka_partition: int | None = None,
         kafka_offset: int | None = None,
+        original_topic: str | None = None,
+        original_partition: int | None = None,
     ) -> None:
         self.value = value
         self.key = key
@@ -75,6 +82,8 @@ class Record:
         self.key_schema = key_schema
         self.kafka_partition = kafka_partition
         self.kafka_offset = kafka_offset
+        self.original_topic = original_topic
+        self.original_partition = original_partition
 
     def __repr__(self) -> str:
         told = ((name, getattr(self, name)) for name in sorted(self.__slots__, key=_ORDER.get))  # type: ignore[arg-type]
@@ -86,12 +95,11 @@ class Record:
     __hash__ = None  # type: ignore[assignment]  # it holds what authors put in
 
 
-_ORDER = {
-    name: place
-    for place, name in enumerate(
-        "topic kafka_partition kafka_offset key value headers timestamp_ms partition offset schema key_schema".split()  # noqa: SIM905
-    )
-}
+_NAMES = (
+    "topic kafka_partition kafka_offset original_topic original_partition "
+    "key value headers timestamp_ms partition offset schema key_schema"
+)
+_ORDER = {name: place for place, name in enumerate(_NAMES.split())}
 
 
 class Mark(contract.Mark):

@@ -370,3 +370,27 @@ def test_a_row_beyond_the_limit_is_refused_with_its_bytes_and_the_others_go(side
     assert failed.raw is not None
     assert failed.raw.value[failed.row].as_py() == rows.value[1].as_py()
     writer.close()
+
+
+def test_rows_that_a_transformation_has_moved_say_where_they_were_read(sidecar: Any) -> None:
+    seen: list[Constants] = []
+
+    def script(requests: Iterator[Any]) -> Iterator[Any]:
+        next(requests)
+        yield opened()
+        frames = FrameReader()
+        for message in requests:
+            got = frames.feed(message) if isinstance(message, WireFrame) else None
+            if got is not None and got.num_rows:
+                seen.append(got.constants)
+                yield ack(message)
+
+    writer = writer_of(sidecar, script)
+    read = batch("a", "b")
+    writer.write(read.with_constants(Constants("new", 0, 0)), read)
+    writer.write(read, read)
+    assert eventually(lambda: len(seen) == 2)
+    assert [(each.topic, each.original_topic, each.original_partition) for each in seen] == [
+        ("new", "t", 0), ("t", None, None),
+    ]  # fmt: skip
+    writer.close()

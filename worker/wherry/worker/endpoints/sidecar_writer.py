@@ -25,6 +25,7 @@ from wherry.contract.position import Position
 from wherry.contract.wire import WireFrame
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
 from wherry.worker.marks import with_own_marks
+from wherry.worker.origins import with_origins
 
 RETAINED_BYTES_MAX: Final = 32 * MIB
 RETAINED_FRAMES_MAX: Final = 10_000
@@ -97,7 +98,7 @@ class SidecarWriter:
         for piece in batch.split(MESSAGE_BYTES_MAX):
             pieces.append((piece, raw if piece is batch else raw.slice(done, piece.num_rows)))
             done += piece.num_rows
-        for piece, cut in with_own_marks(pieces):
+        for piece, cut in with_own_marks(with_origins(pieces)):
             if piece.num_rows == 1 and piece.nbytes > ROW_BYTES_MAX:
                 self._refuse(piece, cut)
             else:

@@ -85,16 +85,20 @@ class Frame(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., kind: _Optional[_Union[FrameKind, str]] = ..., schema_id: _Optional[int] = ..., row_count: _Optional[int] = ..., encoding: _Optional[_Union[_common_pb2.Encoding, str]] = ..., chunk_index: _Optional[int] = ..., chunk_count: _Optional[int] = ..., marks: _Optional[_Iterable[_Union[_common_pb2.Mark, _Mapping]]] = ..., traceparent: _Optional[str] = ..., row_errors: _Optional[_Iterable[_Union[_common_pb2.RowError, _Mapping]]] = ..., constants: _Optional[_Union[RecordConstants, _Mapping]] = ..., padding: _Optional[bytes] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class RecordConstants(_message.Message):
-    __slots__ = ("topic", "partition", "first_offset", "timestamp_ms")
+    __slots__ = ("topic", "partition", "first_offset", "timestamp_ms", "original_topic", "original_partition")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    ORIGINAL_TOPIC_FIELD_NUMBER: _ClassVar[int]
+    ORIGINAL_PARTITION_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     first_offset: int
     timestamp_ms: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
+    original_topic: str
+    original_partition: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., original_topic: _Optional[str] = ..., original_partition: _Optional[int] = ...) -> None: ...
 
 class Columns(_message.Message):
     __slots__ = ("columns",)
