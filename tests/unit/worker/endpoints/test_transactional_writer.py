@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wherry.contract.batch import RowError
-from wherry.contract.errors import ErrorClass, SchemaError, TransientError
+from wherry.contract.errors import ErrorClass, FencedError, SchemaError, TransientError
 from wherry.worker.endpoints import transactional_writer
 from wherry.worker.endpoints.transactional_writer import TransactionalWriter
 
@@ -43,6 +43,11 @@ def test_a_record_that_spoilt_a_transaction_is_named_though_its_report_comes_lat
     error = writer_of(polls=4)._reason(FAILED)
     assert isinstance(error, SchemaError)
     assert "refused within a transaction, which fails as a whole: It is too large." in str(error)
+
+
+def test_who_was_fenced_is_told_in_one_sentence_wherever_the_client_says_so() -> None:
+    told = FencedError("Failed to add partitions to transaction.", reason="FENCED")
+    assert str(writer_of(polls=-1)._reason(told)).startswith("Another producer has taken over the transactional id id")
 
 
 def test_a_transaction_that_no_record_spoilt_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,7 +231,8 @@ class TransactionalWriter:
         fatal = self._fatal()
         if over and fatal is None:
             fatal = self._await_report()
-        if fatal is not None and fatal.code() in _FENCED:
+        # It may be the very error that was raised, and be told nowhere else any more.
+        if isinstance(error, FencedError) or (fatal is not None and fatal.code() in _FENCED):
             return FencedError(
                 f"Another producer has taken over the transactional id {self._id}, or a transaction was open for "
                 "longer than transaction.timeout.ms; what was not committed is read again."
@@ -240,8 +241,6 @@ class TransactionalWriter:
             return _spoilt(self._inner.undelivered)
         if fatal is not None:
             return error_of(fatal, "Writing to Kafka")
-        if isinstance(error, FencedError):
-            return error
         if over:
             return TransientError(f"A transaction has failed and is done again: {error}", reason=error.reason)
         return error
