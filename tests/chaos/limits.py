@@ -12,7 +12,7 @@ UNDER_WAY_S = 1.0
 """How long after a fault records may still arrive that had been under way when it came."""
 
 STOP_S = 25.0
-"""From SIGTERM to a clean end. Promised are 5 s; the rest is for a machine that stands still for seconds."""
+"""From SIGTERM to a clean end, before the worker's own limit in these runs; by default that is 5 s."""
 
 ORPHANS_S = 60.0
 """How long after the coordinator's death its processes may take to notice."""

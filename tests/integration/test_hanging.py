@@ -87,6 +87,7 @@ def worker(kafka: EmbeddedKafka) -> Iterator[Standalone]:
     settings = {
         "plugin.path": str(REPOSITORY / "sidecars"),
         "wherry.validate.timeout.ms": str(int(VALIDATE_TIMEOUT_S * 1000)),
+        "task.shutdown.graceful.timeout.ms": "5000",
     }
     with Standalone(bootstrap=kafka.bootstrap, settings=settings) as started:
         yield started

@@ -116,7 +116,7 @@ def test_a_running_cluster_is_taken_over_and_given_back_with_no_line_lost_or_rep
         flow.sent.append("new")
         flow.wait()
         code, seconds = wherry.stop()
-        assert (code, seconds < 30) == (0, True), wherry.log_tail()
+        assert (code, seconds < 25) == (0, True), wherry.log_tail()
         log = wherry.log_path.read_text()
         assert f"Joined group {group}" in log
         assert "Traceback" not in log

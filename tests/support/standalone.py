@@ -86,6 +86,8 @@ class Standalone:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "offset.flush.interval.ms": "1000",
+            # A clean end takes as long as it takes on a machine that stands still for seconds.
+            "task.shutdown.graceful.timeout.ms": "30000",
             **self.of_mode(),
             **(settings or {}),
             "listeners": ",".join([self.rest.url, *filter(None, [(settings or {}).get("listeners")])]),
@@ -186,11 +188,16 @@ class Standalone:
         return [process for process in found if role in (None, process.role)]
 
     def sidecar_of(self, connector: str) -> int:
-        """Return the process id of a connector's sidecar."""
-        sidecars = self.rest.get("/wherry/v1/sidecars")["sidecars"]
-        pids = [each["pid"] for each in sidecars if each["connector"] == connector]
-        assert len(pids) == 1, f"{connector} has the sidecars {pids}, not one: {sidecars}"
-        return int(pids[0])
+        """Return the process id of a connector's sidecar, once there is one and only one."""
+        found: list[int] = []
+
+        def is_one() -> bool:
+            sidecars = self.rest.get("/wherry/v1/sidecars")["sidecars"]
+            found[:] = [int(each["pid"]) for each in sidecars if each["connector"] == connector]
+            return len(found) == 1
+
+        assert eventually(is_one), f"{connector} has the sidecars {found}, not one"
+        return found[0]
 
     def workers_of(self, connector: str) -> list[int]:
         """Return the ids of the processes that run a connector's leases; not of those nobody has taken up yet."""

@@ -25,7 +25,7 @@ from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.exactly_once import is_enabled
 from wherry.coordinator.herder import Stores
 from wherry.coordinator.leadership import GroupSettings, Leadership
-from wherry.coordinator.main import KAFKA_RETRY_S, STOP_TIMEOUT_S, StandaloneWorker, own_version, run, tell_versions
+from wherry.coordinator.main import CLOSED_BEFORE_S, KAFKA_RETRY_S, StandaloneWorker, own_version, run, tell_versions
 from wherry.coordinator.manners import standby_is_warm
 from wherry.coordinator.rest import tls
 from wherry.coordinator.rest.app import App
@@ -153,10 +153,11 @@ class DistributedWorker(StandaloneWorker):
                     raise ConfigError(error.message) from error
             self._closing.wait(KAFKA_RETRY_S)
 
-    def close(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float | None = None) -> None:
         """Drain all tasks, commit, leave the group, stop."""
         if self._closing.is_set():
             return
+        timeout_s = self.stop_s - CLOSED_BEFORE_S if timeout_s is None else timeout_s
         super().close(timeout_s - LEAVE_S)
         # Only now: whoever leads next begins where the last commit was.
         if self._leadership is not None:

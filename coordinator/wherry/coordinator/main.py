@@ -2,7 +2,7 @@
 
 Order of a start: files are read and ports bound first, so that what is wrong with them is told at once; then the parts
 start side by side and REST answers, while Spark and Kafka are waited for behind it; then connectors from files are
-created. An end goes the other way and takes at most `STOP_TIMEOUT_S`.
+created. An end goes the other way and takes 5 s at most, or what the configuration gives tasks.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.herder import StandardHerder, Stores
 from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
+from wherry.coordinator.manners import stop_ms
 from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
 from wherry.coordinator.probe import PluginProber
 from wherry.coordinator.rest.server import RestServer
@@ -37,9 +38,9 @@ from wherry.coordinator.store.local import FileOffsetStore, MemoryConfigStore, M
 
 _log = logging.getLogger(__name__)
 
-STOP_TIMEOUT_S = 4.5
-STUCK_AFTER_S = 4.9
-"""Whoever stops a worker waits 5 s, then kills it; something that hangs is left behind before that."""
+CLOSED_BEFORE_S = 0.5
+STUCK_BEFORE_S = 0.1
+"""Whoever stops a worker waits for `stop_s`, then kills it; something that hangs is left behind so long before that."""
 KAFKA_RETRY_S = 0.5
 NOTHING_S = 3600.0
 """The main thread waits in pieces of this length; signals wake it."""
@@ -103,8 +104,14 @@ class StandaloneWorker:
         with contextlib.suppress(queue.Empty):
             raise self._failure.get(timeout=timeout_s)
 
-    def close(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+    @property
+    def stop_s(self) -> float:
+        """How long its end may take in all."""
+        return stop_ms(self._worker) / 1000
+
+    def close(self, timeout_s: float | None = None) -> None:
         """Drain all tasks, commit, stop. Calling it again does nothing."""
+        timeout_s = self.stop_s - CLOSED_BEFORE_S if timeout_s is None else timeout_s
         if self._closing.is_set():
             return
         self._closing.set()
@@ -195,7 +202,7 @@ def standalone(
         worker_file: Kafka Connect's worker file; None takes CONNECT_… variables alone.
         connector_files: Kafka Connect's connector files.
         ready: Called when REST answers.
-        stuck: Called in another thread when the end has not come `STUCK_AFTER_S` after it was begun.
+        stuck: Called in another thread when the end has not come just before `stop_s`.
 
     Raises:
         ConfigError: A file or setting is wrong, a port is taken, or Kafka cannot be reached.
@@ -229,7 +236,7 @@ def run(
         while True:
             worker.wait()
     finally:
-        timer = threading.Timer(STUCK_AFTER_S, stuck)
+        timer = threading.Timer(worker.stop_s - STUCK_BEFORE_S, stuck)
         timer.daemon = True
         timer.start()
         worker.close()

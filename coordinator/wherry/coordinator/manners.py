@@ -20,15 +20,27 @@ from wherry.coordinator.spread import SpreadTimes
 
 STARTS_MIN: Final = 4
 STARTS_PER_CORE: Final = 2
-DRAIN_MS_MAX: Final = 3_500
-"""SIGTERM leaves 5 s in all."""
+STOP_MS_MIN: Final = 5_000
+"""SIGTERM leaves so long in all; more where the worker's configuration gives tasks more."""
+AFTER_DRAIN_MS: Final = 1_500
+"""Of that is left when the leases have drained."""
+
+
+def stop_ms(worker: WorkerConfig) -> int:
+    """How long the whole worker may take to end."""
+    return max(worker.shutdown_timeout_ms, STOP_MS_MIN)
+
+
+def drain_ms(worker: WorkerConfig) -> int:
+    """How long a lease may take to end."""
+    return min(worker.shutdown_timeout_ms, stop_ms(worker) - AFTER_DRAIN_MS)
 
 
 def lease_times(worker: WorkerConfig) -> LeaseTimes:
     """How long leases may be silent, from the worker's configuration."""
     return LeaseTimes(
         silence_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
-        drain_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
+        drain_ms=drain_ms(worker),
         drain_grace_ms=500,
     )
 
@@ -40,7 +52,7 @@ def lease_timings(worker: WorkerConfig) -> LeaseTimings:
         commit_interval_ms=worker.offset_flush_interval_ms,
         idle_park_ms=int(worker.parsed["wherry.idle.park.ms"]),
         coordinator_timeout_ms=int(worker.parsed["wherry.lease.timeout.ms"]),
-        drain_timeout_ms=min(worker.shutdown_timeout_ms, DRAIN_MS_MAX),
+        drain_timeout_ms=drain_ms(worker),
     )
 
 

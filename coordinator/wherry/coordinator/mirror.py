@@ -26,7 +26,8 @@ from wherry.coordinator.config import properties
 from wherry.coordinator.config.mirrormaker import Flow, flows_of, unused
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.distributed import DistributedWorker
-from wherry.coordinator.main import STUCK_AFTER_S, StandaloneWorker, run, tell_versions
+from wherry.coordinator.main import StandaloneWorker, run, tell_versions
+from wherry.coordinator.manners import STOP_MS_MIN
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ RESTART_S: Final = 1.0
 RESTART_MAX_S: Final = 60.0
 STEADY_S: Final = 300.0
 """A flow that has run for so long has its pauses begin anew."""
-END_S: Final = STUCK_AFTER_S + 1.0
+END_S: Final = STOP_MS_MIN / 1000 + 1.0
 _CONFIG_WRONG: Final = 1
 """Exit code of a process that no restart would help; see the command line's."""
 _PR_SET_PDEATHSIG: Final = 1

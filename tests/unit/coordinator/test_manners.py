@@ -8,7 +8,7 @@ import pytest
 
 from wherry.contract.errors import ConfigError
 from wherry.coordinator.config.worker import WorkerConfig
-from wherry.coordinator.manners import spark_settings, spread_times, standby_is_warm, starts_max
+from wherry.coordinator.manners import drain_ms, spark_settings, spread_times, standby_is_warm, starts_max, stop_ms
 
 NEEDED = {
     "bootstrap.servers": "a:1",
@@ -32,6 +32,16 @@ def test_a_master_on_kubernetes_gets_its_settings_and_the_workers_own_host(tmp_p
     assert not settings.local
     assert settings.host == "wherry-0.wherry"
     assert settings.conf == {"spark.kubernetes.container.image": "wherry:1", "spark.executor.instances": "3"}
+
+
+@pytest.mark.parametrize(
+    ("given", "stops", "drains"), [("5000", 5_000, 3_500), ("800", 5_000, 800), ("30000", 30_000, 28_500)]
+)
+def test_a_worker_ends_within_what_its_tasks_are_given_and_never_sooner_than_in_five_seconds(
+    given: str, stops: int, drains: int
+) -> None:
+    made = WorkerConfig.of({**NEEDED, "task.shutdown.graceful.timeout.ms": given})
+    assert (stop_ms(made), drain_ms(made)) == (stops, drains)
 
 
 def test_yarn_without_its_configuration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

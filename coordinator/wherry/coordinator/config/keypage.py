@@ -43,7 +43,7 @@ EXCEPTIONS: Final[Mapping[str, tuple[Fate, str]]] = {
     "header.converter.plugin.version": (Fate.OTHERWISE, "there is one version of each converter, Wherry's own"),
     "task.shutdown.graceful.timeout.ms": (
         Fate.OTHERWISE,
-        "each lease drains so long, at most 3500, since a whole worker ends within 5 s",
+        "a whole worker ends within it or, if that is more, 5000; each lease drains so long, at most 1500 less",
     ),
     "heartbeat.interval.ms": (
         Fate.OTHERWISE,
