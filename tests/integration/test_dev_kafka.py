@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.topics import consume, create_topic, end_offsets, group_offsets, produce, values
+from tests.support.topics import commit, consume, create_topic, end_offsets, group_offsets, produce, values
 from tests.support.waiting import eventually, is_alive
 
 from wherry.coordinator.dev.errors import PortTakenError, ServerStartError
@@ -37,10 +37,10 @@ def test_transactions_commit_with_a_single_node(bootstrap: str, topic: str) -> N
 
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t", "log_level": 0})
     producer.init_transactions(60)
-    for commit in (False, True):
+    for kept in (False, True):
         producer.begin_transaction()
-        producer.produce(topic, b"kept" if commit else b"undone")
-        if commit:
+        producer.produce(topic, b"kept" if kept else b"undone")
+        if kept:
             producer.commit_transaction(60)
         else:
             producer.flush(60)
@@ -49,11 +49,9 @@ def test_transactions_commit_with_a_single_node(bootstrap: str, topic: str) -> N
 
 
 def test_a_group_keeps_the_offsets_it_committed(bootstrap: str, topic: str) -> None:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"group-{topic}", "log_level": 0})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 42)], asynchronous=False)
-    consumer.close()
+    commit(bootstrap, f"group-{topic}", [TopicPartition(topic, 0, 42)])
     assert group_offsets(bootstrap, f"group-{topic}", topic) == {(topic, 0): 42}
 
 

@@ -166,7 +166,7 @@ def test_records_of_aborted_transactions_are_left_out_only_when_asked_as_in_kafk
     bootstrap: str, topic: str, sidecar: Start, tmp_path: Path, isolation: str
 ) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     for text, end in ((b"kept", producer.commit_transaction), (b"aborted", producer.abort_transaction)):
         producer.begin_transaction()
         producer.produce(topic, text)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 from tests.support.standalone import Standalone, send
-from tests.support.topics import create_topic
+from tests.support.topics import commit, create_topic
 from tests.support.waiting import eventually
 
 from wherry.contract.mirror import Checkpoint, Heartbeat, OffsetSync
@@ -162,9 +162,7 @@ def _check_syncs(source: EmbeddedKafka, kafka: EmbeddedKafka) -> None:
 def test_groups_go_on_in_the_other_cluster_without_missing_a_record(
     source: EmbeddedKafka, kafka: EmbeddedKafka, wherry: Standalone
 ) -> None:
-    consumer = Consumer({"bootstrap.servers": source.bootstrap, "group.id": "shop"})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 10_500), TopicPartition("orders", 1, 60)], asynchronous=False)
-    consumer.close()
+    commit(source.bootstrap, "shop", [TopicPartition("orders", 0, 10_500), TopicPartition("orders", 1, 60)])
     quick = {"emit.checkpoints.interval.seconds": "1", "sync.group.offsets.interval.seconds": "1"}
     asked = config("Checkpoint", source, kafka, **{"groups": "shop", "sync.group.offsets.enabled": "true", **quick})
     wherry.rest.create("checkpoints", asked)

@@ -33,7 +33,7 @@ class Source:
         self.producer = Producer({
             "bootstrap.servers": bootstrap, "transactional.id": f"{connector}-{uuid.uuid4().hex}", "linger.ms": 0,
         })  # fmt: skip
-        self.producer.init_transactions(30)
+        self.producer.init_transactions(60)
 
     def begin(self, n: int) -> None:
         self.producer.begin_transaction()

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 )
 from tests.support.mirroring import Mirror
 from tests.support.pumps import everything
-from tests.support.topics import create_topic
+from tests.support.topics import commit, create_topic
 from tests.support.waiting import eventually
 
 from wherry.contract.mirror import Checkpoint, Heartbeat, OffsetSync
@@ -105,10 +105,7 @@ def prepare(source: EmbeddedKafka) -> None:
     fill(source.bootstrap, range(COUNT))
     admin = AdminClient({"bootstrap.servers": source.bootstrap})
     for group, offsets in GROUPS.items():
-        consumer = Consumer({"bootstrap.servers": source.bootstrap, "group.id": group})
-        places = [TopicPartition("orders", number, offset) for number, offset in enumerate(offsets)]
-        consumer.commit(offsets=places, asynchronous=False)
-        consumer.close()
+        commit(source.bootstrap, group, [TopicPartition("orders", *each) for each in enumerate(offsets)])
     bindings = [
         AclBinding(
             ResourceType.TOPIC, name, ResourcePatternType[pattern], principal, "*", AclOperation[operation],

@@ -86,6 +86,28 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
     return {partition.partition: future.result(TIMEOUT_S).offset for partition, future in asked.items()}
 
 
+def commit(bootstrap: str, group: str, offsets: Sequence[Any]) -> None:
+    """Commit offsets, given as `TopicPartition`s, as a group without members does.
+
+    A broker that has just begun finds its group coordinator only after a while.
+    """
+    from confluent_kafka import Consumer, KafkaException
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **_QUIET})
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while True:
+            try:
+                consumer.commit(offsets=list(offsets), asynchronous=False)
+                return
+            except KafkaException:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.2)
+    finally:
+        consumer.close()
+
+
 def topic_names(bootstrap: str) -> set[str]:
     """Return the names of all topics there are."""
     from confluent_kafka.admin import AdminClient
