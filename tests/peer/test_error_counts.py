@@ -113,7 +113,11 @@ def both(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_count_the_same(both: Mapping[str, Counted], name: str) -> None:
-    assert both[WHERRY].figures[name] == both[CONNECT].figures[name]
+    ours, real = ({**both[peer].figures[name]} for peer in (WHERRY, CONNECT))
+    # Kafka Connect counts the last failure of a record twice, but for those that its producer reports.
+    twice = 0 if name.startswith("nowhere") else CASES[name].errors
+    assert real.pop("total-record-failures") == ours.pop("total-record-failures") + twice
+    assert ours == real
 
 
 def _play(peer: Peer, counted: Counted, port: int) -> None:
