@@ -80,8 +80,6 @@ CASES: Final[Mapping[str, Case]] = {
     "lines": Case({**ALL, **LOGGED, **CAST}, 2, lines=LINES),
     "badlines": Case({**LOGGED, **CAST}, 1, lines=LINES, fails=True),
     "headers": Case({**ALL, **LOGGED, **HEADER}, 5, lines=LINES),
-    "nowhere": Case({**ALL, **LOGGED, "topic": "no topic"}, 5, lines=LINES),
-    "nowhere-else": Case({**LOGGED, "topic": "no topic"}, 1, lines=LINES, fails=True),
 }
 
 
@@ -113,11 +111,7 @@ def both(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_count_the_same(both: Mapping[str, Counted], name: str) -> None:
-    ours, real = ({**both[peer].figures[name]} for peer in (WHERRY, CONNECT))
-    # Kafka Connect counts the last failure of a record twice, but for those that its producer reports.
-    twice = 0 if name.startswith("nowhere") else CASES[name].errors
-    assert real.pop("total-record-failures") == ours.pop("total-record-failures") + twice
-    assert ours == real
+    assert both[WHERRY].figures[name] == both[CONNECT].figures[name]
 
 
 def _play(peer: Peer, counted: Counted, port: int) -> None:
