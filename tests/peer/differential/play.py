@@ -221,12 +221,16 @@ class Player:
         )
 
 
-def _loosely(record: Any) -> tuple[str, str]:
-    """A key to sort by that does not mind what may differ: order and forms of a map's entries, numbers and moments."""
+def _loosely(record: Any) -> tuple[str, str, str]:
+    """A key to sort by that does not mind what may differ: order and forms of a map's entries, numbers and moments.
+
+    Only of those that are the same by that the exact text decides.
+    """
     parts = [_alike(part) for part in record] if isinstance(record, Written) else [_alike(record)]
-    text = _MOMENT.sub("#", repr(parts))
+    exact = repr(parts)
+    text = _MOMENT.sub("#", exact)
     text = _NUMBER.sub(lambda number: f"{float(number[0]):.6g}", text)
-    return "".join(sorted(text)), text
+    return "".join(sorted(text)), text, exact
 
 
 def _alike(part: Any) -> Any:
@@ -241,7 +245,7 @@ def _alike(part: Any) -> Any:
     return None if payload is None else json.dumps(value, sort_keys=True)
 
 
-def _placed(line: bytes) -> tuple[str, int, int, tuple[str, str]]:
+def _placed(line: bytes) -> tuple[str, int, int, tuple[str, str, str]]:
     """A key to sort shown records by: where they come from, which others have only where topics are routed together."""
     shown = json.loads(line)
     return shown["topic"], shown["partition"], shown["offset"], _loosely(line)
