@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from wherry.contract.errors import AuthError, FencedError, TransientError, WherryError
-from wherry.contract.position import TopicPartition
-from wherry.coordinator.store.topiclog import FencedWriter, TopicLog
+from wherry.coordinator.store.topiclog import FencedWriter
 
 RECORDS = [(b"key", b"value")]
 
@@ -109,39 +108,3 @@ def test_of_records_that_were_refused_the_first_reason_is_told() -> None:
     _, told, error = written(Producer(unsaid, None, reason))
     assert isinstance(error, AuthError)
     assert ("not allowed" in error.message, told) == (True, [])
-
-
-class Ends:
-    """An admin client that knows where partitions end, for readers of committed records and of all."""
-
-    def __init__(self, stable: dict[int, int], high: dict[int, int]) -> None:
-        self._ends = {True: stable, False: high}
-        self.asked: list[bool] = []
-
-    def end_offsets(self, partitions: list[TopicPartition], *, committed: bool = False) -> dict[TopicPartition, int]:
-        self.asked.append(committed)
-        return {
-            each: self._ends[committed][each.partition]
-            for each in partitions
-            if each.partition in self._ends[committed]
-        }
-
-
-@pytest.mark.parametrize(
-    ("stable", "high", "settled"),
-    [
-        ({0: 5, 1: 7}, {0: 5, 1: 7}, True),
-        ({0: 5, 1: 6}, {0: 5, 1: 7}, False),  # a transaction is open
-        ({0: 5}, {0: 5}, False),  # nothing is known of the other one
-    ],
-)
-def test_ends_are_settled_where_no_transaction_is_open(
-    stable: dict[int, int], high: dict[int, int], settled: bool
-) -> None:
-    admin = Ends(stable, high)
-    log = TopicLog("offsets", {}, admin, lambda key, value: None, group="g")  # type: ignore[arg-type]
-    log._next = {0: 0, 1: 0}
-    expected = {TopicPartition("offsets", 0): 5, TopicPartition("offsets", 1): 7}
-    assert log.settled_ends() == (expected if settled else None)
-    # The other way round a transaction begun in between would be taken for settled.
-    assert admin.asked == [True, False]
