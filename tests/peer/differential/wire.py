@@ -12,7 +12,7 @@ TIMEOUT_S = 60.0
 BATCH_MAX = 10_000
 KEPT = {"retention.ms": "-1"}
 """The records are of fixed days that are long gone; a broker would delete them after half a minute."""
-_NO_LEADER = "No leaders found"
+_NO_LEADER = ("No leaders found", "Not leader for partition", "Leader not available")
 _AGAIN_S = 0.2
 _QUIET = {"log_level": 0}
 
@@ -78,7 +78,7 @@ class Wire:
                 return self._ends(names)
             except KafkaException as error:
                 # A topic that has just come into being has no leader for a moment.
-                if _NO_LEADER not in error.args[0].str() or time.monotonic() > deadline:
+                if not any(each in error.args[0].str() for each in _NO_LEADER) or time.monotonic() > deadline:
                     raise
                 time.sleep(_AGAIN_S)
 
