@@ -118,11 +118,25 @@ def _latest(consumer: Any, topic: str, numbers: list[int], deadline: float) -> d
     if not numbers:
         return {}
     asked = [TopicPartition(topic, number, OFFSET_END) for number in numbers]
-    found = consumer.offsets_for_times(asked, timeout=_left(deadline))
+    found = _once_led(lambda: consumer.offsets_for_times(asked, timeout=_left(deadline)), deadline)
     for each in found:
         if each.error is not None:
             raise _error(each.error, topic)
     return {each.partition: each.offset for each in found}
+
+
+def _once_led(ask: Callable[[], Any], deadline: float) -> Any:
+    """Asks again while a topic that was made a moment ago has no leaders yet."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    young = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in young or time.monotonic() >= deadline:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _of(connector: str, messages: Iterable[Any]) -> Iterator[tuple[int, int, Position]]:
