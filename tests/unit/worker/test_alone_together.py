@@ -29,7 +29,7 @@ SINKS = [case for case in cases(SEED, COUNT, RECORDS) if case.is_sink]
 
 
 def steps_of(case: Case) -> tuple[Step, ...]:
-    converters = converters_of(case.config, WORKER, check_json=True)
+    converters = converters_of(case.config, WORKER)
     return ToConnect(converters), Transforms(chain_of(case.config, is_sink=True)), WriteHeaders(converters)
 
 

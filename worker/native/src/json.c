@@ -278,7 +278,7 @@ EXPORT int32_t wherry_json_read(const int32_t *offsets, const uint8_t *data, con
     return rows;
 }
 
-/* Returns how many rows, from the first on, are null or one sound JSON object each. */
+/* Returns how many rows, from the first on, are null or one sound JSON value each, other than the word null. */
 EXPORT int32_t wherry_json_check(const int32_t *offsets, const uint8_t *data, const uint8_t *validity,
                                  int64_t validity_offset, int32_t rows) {
     cursor_t cursor = {NULL, NULL};
@@ -288,7 +288,7 @@ EXPORT int32_t wherry_json_check(const int32_t *offsets, const uint8_t *data, co
         cursor.at = data + offsets[row];
         cursor.end = data + offsets[row + 1];
         skip_blanks(&cursor);
-        if (cursor.at >= cursor.end || *cursor.at != '{' || !skip_value(&cursor, 0))
+        if (cursor.at >= cursor.end || *cursor.at == 'n' || !skip_value(&cursor, 0))
             return row;
         skip_blanks(&cursor);
         if (cursor.at != cursor.end)

@@ -19,6 +19,9 @@
 /* Objects and arrays within each other. */
 #define DEPTH_MAX 64
 
+/* Jackson takes numbers of no more digits than these. */
+#define NUMBER_BYTES_MAX 1000
+
 typedef struct {
     const uint8_t *at;
     const uint8_t *end;
@@ -308,8 +311,10 @@ SHARED int skip_value(cursor_t *cursor, int depth) {
         return word(cursor, "false", 5);
     case 'n':
         return word(cursor, "null", 4);
-    default:
-        return number(cursor, &ignored);
+    default: {
+        const uint8_t *begin = cursor->at;
+        return number(cursor, &ignored) && cursor->at - begin <= NUMBER_BYTES_MAX;
+    }
     }
 }
 

@@ -291,8 +291,7 @@ class _Builder:
             return (*transforms, *written, *self._typed_values())
         if self._kind is not PipelineKind.SINK:
             return ()
-        check = self._rules.tolerate or self._rules.keeps_rows
-        converters = converters_of(self._config, self._worker, check_json=check)
+        converters = converters_of(self._config, self._worker)
         return (ToConnect(converters), *transforms, WriteHeaders(converters), *self._typed_values())
 
     def _mirror_steps(self, transforms: tuple[Step, ...]) -> tuple[Step, ...]:

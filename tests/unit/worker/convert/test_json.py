@@ -25,7 +25,6 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 ENVELOPES = JsonConverter({}, is_key=False)
 BARE = JsonConverter({"schemas.enable": "false"}, is_key=False)
-CHECKED = JsonConverter({"schemas.enable": "false"}, is_key=False, check_json=True)
 
 
 def envelope(schema: Any, payload: str) -> bytes:
@@ -54,18 +53,18 @@ def write(converter: JsonConverter, schema: dict[str, Any], *values: Any) -> lis
 # Bare JSON
 
 
-def test_bare_json_stays_text_that_nobody_has_parsed() -> None:
+def test_bare_json_stays_text() -> None:
     converted = read(BARE, b'{"a": 1}', b"[1]", None)
     assert converted.runs[0].column.type == JSON_TYPE
     assert converted.runs[0].column.storage.to_pylist() == ['{"a": 1}', "[1]", None]
 
 
 def test_empty_bytes_and_the_text_null_are_null() -> None:
-    assert read(BARE, b"", b"null", b"true", b"nulL").runs[0].column.storage.to_pylist() == [None, None, "true", "nulL"]
+    assert read(BARE, b"", b"null", b"true").runs[0].column.storage.to_pylist() == [None, None, "true"]
 
 
 def test_blanks_alone_are_null_too_but_a_mark_alone_is_no_json() -> None:
-    converted = read(CHECKED, b" ", b"\t\r\n", b"\xef\xbb\xbf ", b"\0 ", b"\xef\xbb\xbf", b"\x0c")
+    converted = read(BARE, b" ", b"\t\r\n", b"\xef\xbb\xbf ", b"\0 ", b"\xef\xbb\xbf", b"\x0c")
     assert converted.runs[0].column.storage.to_pylist() == [None] * 4
     assert [failure.row for failure in converted.failures] == [4, 5]
 
@@ -79,7 +78,7 @@ def test_blanks_and_damage_fare_alike_where_nobody_parses_and_where_the_schema_i
 
 
 def test_damage_behind_the_first_value_is_not_looked_at() -> None:
-    converted = read(CHECKED, b"9\n\xff", b'{"a":1}\xff', b"9\xff", b'"\xff"')
+    converted = read(BARE, b"9\n\xff", b'{"a":1}\xff', b"9\xff", b'"\xff"')
     assert [json.loads(text) for text in converted.runs[0].column.storage.to_pylist()] == [9, {"a": 1}]
     assert [failure.row for failure in converted.failures] == [2, 3]
 
@@ -95,7 +94,7 @@ def test_defaults_of_decimals_are_numbers_where_decimals_are() -> None:
 
 
 def test_damaged_json_is_told_apart_when_somebody_can_do_something_about_it() -> None:
-    converted = read(CHECKED, b'{"a":1}', b'{"a":', b"nope", b"2")
+    converted = read(BARE, b'{"a":1}', b'{"a":', b"nope", b"2")
     assert [failure.row for failure in converted.failures] == [1, 2]
     assert converted.runs[0].column.storage.to_pylist() == ['{"a":1}', "2"]
 
@@ -104,14 +103,14 @@ def test_damaged_json_is_told_apart_when_somebody_can_do_something_about_it() ->
     ("data", "text"), [(b"1 2", "1"), (b'"a"b', '"a"'), (b'{"a":1}{"b":2}', '{"a":1}'), (b"007", "7")]
 )
 def test_what_follows_the_first_value_is_ignored_as_in_kafka_connect(data: bytes, text: str) -> None:
-    assert read(CHECKED, data, b"{}").runs[0].column.storage.to_pylist() == [text, "{}"]
+    assert read(BARE, data, b"{}").runs[0].column.storage.to_pylist() == [text, "{}"]
 
 
 @pytest.mark.parametrize(
     "data", [b"+1", b".5", b"5.", b"NaN", b"'x'", b"/**/1", b"[1,]", b'{"a":1,}', b"\xff", b"[" * 5000]
 )
 def test_what_kafka_connect_refuses_is_refused(data: bytes) -> None:
-    assert [failure.row for failure in read(CHECKED, data).failures] == [0]
+    assert [failure.row for failure in read(BARE, data).failures] == [0]
 
 
 def test_bytes_that_are_no_text_fail_even_unchecked() -> None:

@@ -76,7 +76,7 @@ def differences(group: Group, found: list[dict[str, Any]]) -> list[str]:
 
 
 def converter(settings: dict[str, str]) -> JsonConverter:
-    return JsonConverter(settings, is_key=False, check_json=True)
+    return JsonConverter(settings, is_key=False)
 
 
 @pytest.mark.parametrize("group", READ, ids=str)

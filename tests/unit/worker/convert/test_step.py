@@ -19,7 +19,6 @@ JSON = converters_of(
         "key.converter.schemas.enable": "false",
     },
     {},
-    check_json=True,
 )
 ENVELOPES = converters_of({"value.converter": "Json", "key.converter": "String"}, {})
 

@@ -1,7 +1,7 @@
 """JsonConverter: bare JSON, and JSON in an envelope of schema and payload.
 
-Bare JSON is lazy: bytes become a column of JSON text that nobody has parsed. Empty bytes and the text `null` are null.
-Only when a bad record can be told apart (a dead letter queue, or tolerance) is every text checked.
+Bare JSON is lazy: bytes become a column of JSON text, of which no more is known than that it is sound. Empty bytes and
+the text `null` are null.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class JsonConverter:
 
     class_name: ClassVar[str] = "org.apache.kafka.connect.json.JsonConverter"
 
-    def __init__(self, config: Mapping[str, str], *, is_key: bool, check_json: bool = False) -> None:
-        self._check = check_json
+    def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         self._schemas = _boolean(config, "schemas.enable", default=True)
         _integer(config, "schemas.cache.size")
         self._options = WriteOptions(
@@ -101,7 +100,7 @@ class JsonConverter:
             texts = column.cast(pa.string())
         except pa.ArrowInvalid:
             return self._row_by_row(column)
-        if self._check and not check_json(texts):
+        if not check_json(texts):
             return self._row_by_row(column)
         return Converted((Run.of(pa.ExtensionArray.from_storage(JSON_TYPE, texts)),))
 

@@ -82,8 +82,8 @@ def read_objects(texts: pa.Array, data_type: pa.DataType, *, head: int = 0, tail
     return _column(0, nodes, fields, held, rows) if read == rows else None
 
 
-def all_objects(texts: pa.Array) -> bool | None:
-    """Whether every text is one JSON object or null; None when the helper can't tell."""
+def all_sound(texts: pa.Array) -> bool | None:
+    """Whether every text is one JSON value, other than the word null; None when the helper can't tell."""
     library = native.library()
     if library is None or not len(texts):
         return None

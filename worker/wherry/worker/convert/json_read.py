@@ -26,7 +26,7 @@ import pyarrow.json as pj
 from wherry.contract.schema import DEFAULT
 from wherry.contract.schemaless import BAD_JSON, SPACE, parse, refuse
 from wherry.worker.convert import Converted, DataError, Failure, Run
-from wherry.worker.convert.json_native import all_objects, read_objects
+from wherry.worker.convert.json_native import all_sound, read_objects
 from wherry.worker.convert.json_rows import MISSING, RowRules, strict_value
 
 _OPEN: Final = pa.scalar('{"v":', pa.string())
@@ -53,7 +53,7 @@ _DAY_MS: Final = 86_400_000
 
 def check_json(texts: pa.Array) -> bool:
     """Whether every text is provably one JSON value."""
-    if all_objects(texts):
+    if all_sound(texts):
         return True
     try:
         return _read_objects(texts, pa.schema([pa.field("none", pa.null())])) is not None

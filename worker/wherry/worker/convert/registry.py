@@ -60,21 +60,20 @@ class Converters:
     headers: HeaderSide = dataclasses.field(default_factory=lambda: HeaderSide(SimpleHeaderConverter()))
 
 
-def converters_of(config: Mapping[str, str], worker_config: Mapping[str, str], **options: Any) -> Converters:
+def converters_of(config: Mapping[str, str], worker_config: Mapping[str, str]) -> Converters:
     """Makes the converters of a connector.
 
     Args:
         config: The connector's configuration. A converter set here takes none of the worker's settings, and settings
             for one that isn't set here count for nothing.
         worker_config: The worker's configuration, which holds otherwise.
-        options: Passed on to converters that take them, such as `check_json`.
 
     Raises:
         ConfigError: A class is unknown, or a setting is wrong.
     """
     return Converters(
-        _converter("key", config, worker_config, options),
-        _converter("value", config, worker_config, options),
+        _converter("key", config, worker_config),
+        _converter("value", config, worker_config),
         _header_converter(config, worker_config),
     )
 
@@ -100,15 +99,12 @@ def _settings(
     return (source.get(key) or default).strip(), settings
 
 
-def _converter(
-    side: str, config: Mapping[str, str], worker_config: Mapping[str, str], options: Mapping[str, Any]
-) -> Converter:
+def _converter(side: str, config: Mapping[str, str], worker_config: Mapping[str, str]) -> Converter:
     name, settings = _settings(side, config, worker_config, DEFAULT_CONVERTER)
     factory = factory_of(name)
     if factory is None:
         raise _unknown(name, side, CONVERTERS)
-    extra = options if factory is JsonConverter else {}
-    made: Converter = factory(settings, is_key=side == "key", **extra)
+    made: Converter = factory(settings, is_key=side == "key")
     return made
 
 
