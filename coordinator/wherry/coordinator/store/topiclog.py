@@ -315,7 +315,14 @@ class TopicLog:
                 lambda: all(self._next.get(partition.partition, 0) >= end for partition, end in ends.items()), timeout_s
             )
         if not reached:
-            raise TransientError(f"The topic {self.topic} could not be read to its end within {timeout_s:g} s.")
+            short = ", ".join(
+                f"partition {partition.partition} to {self._next.get(partition.partition, 0)} of {end}"
+                for partition, end in sorted(ends.items(), key=lambda each: each[0].partition)
+                if self._next.get(partition.partition, 0) < end
+            )
+            raise TransientError(
+                f"The topic {self.topic} could not be read to its end within {timeout_s:g} s: {short}."
+            )
 
     def close(self) -> None:
         """Follow no more."""

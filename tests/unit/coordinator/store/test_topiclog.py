@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from wherry.contract.errors import AuthError, FencedError, TransientError, WherryError
-from wherry.coordinator.store.topiclog import FencedWriter
+from wherry.contract.position import TopicPartition
+from wherry.coordinator.store.topiclog import FencedWriter, TopicLog
 
 RECORDS = [(b"key", b"value")]
 
@@ -108,3 +109,11 @@ def test_of_records_that_were_refused_the_first_reason_is_told() -> None:
     _, told, error = written(Producer(unsaid, None, reason))
     assert isinstance(error, AuthError)
     assert ("not allowed" in error.message, told) == (True, [])
+
+
+def test_who_waits_in_vain_is_told_how_far_each_partition_was_read() -> None:
+    followed = TopicLog("offsets", {}, None, lambda key, value: None, group="g")  # type: ignore[arg-type]
+    followed._reached(0, 7)
+    ends = {TopicPartition("offsets", 1): 3, TopicPartition("offsets", 0): 7}
+    with pytest.raises(TransientError, match=r"could not be read to its end within 0\.01 s: partition 1 to 0 of 3\.$"):
+        followed.wait_for(ends, 0.01)
