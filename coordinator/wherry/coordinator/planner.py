@@ -176,7 +176,11 @@ class Planner:
 
     def _alter(self, spec: ev.ConnectorSpec, sidecar: lease_pb2.SidecarSpec, positions: Sequence[Position]) -> bool:
         holder = f"offsets-{spec.name}"
-        acquired = self._hosts.acquire(sidecar, holder)
+        try:
+            acquired = self._hosts.acquire(sidecar, holder)
+        except TransientError:
+            # A connector that was stopped a moment ago lets go of its sidecar, which may be this one while it starts.
+            acquired = self._hosts.acquire(sidecar, holder)
         try:
             with SidecarClient(acquired.endpoint) as client:
                 return client.alter_offsets(
