@@ -121,7 +121,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         self._tcp_bind = tcp_bind or tcp_host
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
-        self._requests: dict[int, Future[lease_pb2.OpenLeaseResponse]] = {}
+        self._requests: dict[int, tuple[_Line, Future[lease_pb2.OpenLeaseResponse]]] = {}
         self._request_number = 0
         self._server: grpc.Server | None = None
 
@@ -170,16 +170,27 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         return request in self._requests
 
     def grant(self, request: int, response: lease_pb2.OpenLeaseResponse) -> None:
-        """Answer an OpenLease."""
-        answer = self._requests.pop(request, None)
-        if answer is not None:
-            answer.set_result(response)
+        """Answer an OpenLease.
+
+        Signals of a split or a commit that are still waiting were meant for an earlier attempt. This one goes on from
+        what the answer says: it would read that split a second time, and take its own reports for committed.
+        """
+        asked = self._requests.pop(request, None)
+        if asked is None:
+            return
+        line, answer = asked
+        with self._lock:
+            line.assigned = None
+            kept = [signal for signal in line.waiting if signal.WhichOneof("message") not in ("assign", "committed")]
+            line.waiting.clear()
+            line.waiting.extend(kept)
+        answer.set_result(response)
 
     def refuse(self, request: int, message: str, code: grpc.StatusCode = grpc.StatusCode.ABORTED) -> None:
         """Answer an OpenLease with a status; ABORTED means fenced."""
-        answer = self._requests.pop(request, None)
-        if answer is not None:
-            answer.set_exception(_RefusedError(code, message))
+        asked = self._requests.pop(request, None)
+        if asked is not None:
+            asked[1].set_exception(_RefusedError(code, message))
 
     def committed(self, lease: str, seq: int) -> None:
         """A report's positions are stored."""
@@ -239,12 +250,12 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         with self._lock:
             self._request_number += 1
             number = self._request_number
-            self._requests[number] = answer
             line = self._lines.get(request.lease_id)
             if line is None:
                 self._forget_old_lines()
                 line = self._lines[request.lease_id] = _Line(request.lease_id, connector, request.generation)
             line.touched_s = time.monotonic()
+            self._requests[number] = line, answer
         worker = f"{request.worker.host}:{request.worker.pid}"
         self._post(
             ev.LeaseOpening(

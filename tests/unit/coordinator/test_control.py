@@ -47,8 +47,8 @@ class Wire:
         fields = {"lease_id": LEASE, "generation": 7, "attempt": 0, "token": self.server.token, **changes}
         return self.stub.OpenLease.future(lease_pb2.OpenLeaseRequest(**fields), timeout=60)
 
-    def opened(self) -> None:
-        asked = self.ask()
+    def opened(self, attempt: int = 0) -> None:
+        asked = self.ask(attempt=attempt)
         self.server.grant(self.events.get(timeout=60).request, lease_pb2.OpenLeaseResponse(task=3))
         asked.result()
 
@@ -183,6 +183,20 @@ def test_a_newer_attempt_takes_the_stream_over(wire: Wire) -> None:
     assert list(old) == [], "the old stream ends"
     wire.server.committed(LEASE, 1)
     assert next(new).committed.seq == 1
+
+
+def test_a_newer_attempt_hears_nothing_that_was_meant_for_the_one_before(wire: Wire) -> None:
+    wire.opened()
+    wire.server.assign(LEASE, ev.TaskWork(Work("s1"), split=True), [])
+    wire.server.committed(LEASE, 50)
+    wire.opened(attempt=1)
+    wire.server.drain(LEASE, 1_000)
+    out, responses = wire.progress(attempt=1)
+    assert next(responses).drain.deadline_ms == 1_000
+    out.put(REQUEST(report=lease_pb2.LeaseReport(seq=1, want_split=True)))
+    assert wire.events.get(timeout=60).want_split
+    wire.server.assign(LEASE, ev.TaskWork(Work("s2"), split=True), [])
+    assert next(responses).assign.work.id == "s2"
 
 
 def test_a_fenced_lease_is_told_and_its_stream_ends(wire: Wire) -> None:
