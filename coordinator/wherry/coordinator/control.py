@@ -93,6 +93,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
     Args:
         post: Takes events; must not block.
         positions: Answers a source's question: (connector, partitions) -> one position each. May read a store.
+        may_speak: Raises WherryError when another coordinator leads, or may lead: no lease is confirmed then.
         figures: Takes what leases count.
         directory: For the Unix socket; made with mode 0700.
         tcp_host: Serve TCP instead, told to workers by this name; None for local masters.
@@ -108,6 +109,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         *,
         tcp_host: str | None = None,
         tcp_bind: str = "",
+        may_speak: Callable[[], None] = lambda: None,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self.endpoints: tuple[str, ...] = ()
@@ -115,6 +117,7 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
         """What the TCP endpoint proves itself with, as PEM."""
         self._post = post
         self._positions = positions
+        self._may_speak = may_speak
         self._figures = figures
         self._directory = directory
         self._tcp_host = tcp_host
@@ -339,11 +342,12 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
             # gRPC raises a plain Exception for a stream that has ended under the iterator.
             log.debug("Progress of lease %s ended: %r", line.lease, error)
         finally:
-            stream.out.put(None)
             with self._lock:
                 if line.stream is stream:
                     line.stream = None
                     line.waiting.extend(_unsaid(stream))
+            # NB: last, or it would be taken for unsaid: the stream would go on, with nobody to hear its worker.
+            stream.out.put(None)
 
     def _take(self, line: _Line, stream: _Stream, request: lease_pb2.ProgressRequest) -> None:
         match request.WhichOneof("message"):
@@ -371,7 +375,9 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
                 self._figures.ended(line.lease)
                 self._post(_ended(line, stream, request.ended))
             case "query":
-                found = self._positions(line.connector, list(request.query.partitions_json))
+                asked = list(request.query.partitions_json)
+                # One without partitions asks whether the lease is still in force; this stream is, or it were closed.
+                found = self._positions(line.connector, asked) if asked else self._may_speak() or ()
                 answer = lease_pb2.PositionAnswer(id=request.query.id, positions=to_proto.positions(found))
                 stream.out.put(Signal(answer=answer))
             case _:

@@ -29,6 +29,8 @@ from wherry.coordinator.task import Task, TaskInput, TaskState
 ATTEMPTS_AGAIN_MAX: Final = 2
 """So often Spark may run a lease again whose worker has died; below what it counts before it fails a job."""
 _LOSSES: Final = frozenset({ev.EndReason.DRAINED, ev.EndReason.FENCED})
+_SETTLED: Final = frozenset({ev.EndReason.DRAINED, ev.EndReason.IDLE, ev.EndReason.SPLITS_DONE})
+"""Ends after which no transaction is open, nor one whose commit may yet come through."""
 _AT_REST: Final = frozenset(state for state in TaskState if state not in tasks.LEASED) - {TaskState.WAITING}
 
 
@@ -357,14 +359,11 @@ class Handout:
     def all_lost(self, now_ms: int) -> None:
         """What ran all leases is gone; that is no fault of theirs."""
         for lease in list(self.leases.values()):
-            # Executors on other machines outlive the session for a moment.
-            self._out.append(fx.FenceLease(self.spec.name, lease.id, lease.generation))
             self._lease_over(lease, LeaseInput.LOST, now_ms, blameless=True)
 
     def _commit_failed(self, event: ev.CommitFailed, now_ms: int) -> None:
         lease = self.leases.get(event.lease)
         if lease is not None:
-            self._out.append(fx.FenceLease(self.spec.name, lease.id, lease.generation))
             self._lease_over(lease, LeaseInput.LOST, now_ms, reason=ev.EndReason.FAILED, failure=event.failure)
 
     def _lease_over(
@@ -390,7 +389,7 @@ class Handout:
         if given is LeaseInput.TIMED_OUT:
             self._around.spread.silent(lease.id, now_ms)
         self.forget(lease.id)
-        if self.spec.exactly_once and given is not LeaseInput.ENDED:
+        if self.spec.exactly_once and not (given is LeaseInput.ENDED and reason in _SETTLED):
             self._out.append(fx.ShutOut(self.spec.name, self.spec, lease.task))
         task = self.tasks[lease.task]
         if task.state in tasks.ENDING or given is LeaseInput.DRAIN_ASKED or blameless:

@@ -131,6 +131,7 @@ class StandardHerder:
                 run_directory,
                 tcp_host=None if spark.local else spark.host,
                 tcp_bind=worker.spark_settings.get("spark.driver.bindAddress", ""),
+                may_speak=keeper.may_write,
             ),
             spark=SparkEngine(spark, post),
             hosts=hosts,

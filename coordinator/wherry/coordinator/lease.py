@@ -136,10 +136,16 @@ def step(
             effects = () if lease.phase is LeasePhase.LAUNCHING else (_drain(lease, times),)
             return draining, effects
         case LeaseInput.TIMED_OUT:
-            fence = FenceLease(lease.connector, lease.id, lease.generation)
-            return replace(lease, phase=phase), (fence, CancelLease(lease.connector, lease.id))
-        case LeaseInput.ENDED | LeaseInput.LOST:
+            return replace(lease, phase=phase), (_fence(lease), CancelLease(lease.connector, lease.id))
+        case LeaseInput.LOST:
+            # Its worker may live where Spark doesn't reach it.
+            return replace(lease, phase=phase), (_fence(lease),)
+        case LeaseInput.ENDED:
             return replace(lease, phase=phase), ()
+
+
+def _fence(lease: Lease) -> Effect:
+    return FenceLease(lease.connector, lease.id, lease.generation)
 
 
 def _drain(lease: Lease, times: LeaseTimes) -> Effect:

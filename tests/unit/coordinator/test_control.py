@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from wherry.connector.v1 import common_pb2
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, FencedError
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2, lease_pb2_grpc
@@ -30,14 +30,23 @@ class Wire:
 
     def __init__(self, directory: Path) -> None:
         self.events: queue.Queue[Any] = queue.Queue()
+        self.leads = True
         self.topics: list[tuple[str, int, str]] = []
         self.figures = Figures(lambda *used: self.topics.append(used))
         self.server = ControlServer(
-            self.events.put, lambda name, parts: [Position(p, '{"n":1}') for p in parts], self.figures, directory
+            self.events.put,
+            lambda name, parts: [Position(p, '{"n":1}') for p in parts],
+            self.figures,
+            directory,
+            may_speak=self.may_speak,
         )
         self.server.start()
         self.channel = grpc.insecure_channel(self.server.endpoints[0])
         self.stub = lease_pb2_grpc.LeaseServiceStub(self.channel)  # type: ignore[no-untyped-call]
+
+    def may_speak(self) -> None:
+        if not self.leads:
+            raise FencedError("Another coordinator leads.")
 
     def close(self) -> None:
         self.channel.close()
@@ -205,6 +214,16 @@ def test_a_fenced_lease_is_told_and_its_stream_ends(wire: Wire) -> None:
     _wait(lambda: wire.server._lines[LEASE].stream is not None)
     wire.server.fence(LEASE, 8)
     assert [response.fence.generation for response in responses] == [8]
+
+
+def test_a_lease_in_force_is_confirmed_unless_another_coordinator_may_lead(wire: Wire) -> None:
+    wire.opened()
+    out, responses = wire.progress()
+    out.put(REQUEST(query=lease_pb2.PositionQuery(id=1)))
+    assert next(responses).answer == lease_pb2.PositionAnswer(id=1)
+    wire.leads = False
+    out.put(REQUEST(query=lease_pb2.PositionQuery(id=2)))
+    assert list(responses) == []
 
 
 def test_a_lease_nobody_knows_is_fenced_at_once(wire: Wire) -> None:

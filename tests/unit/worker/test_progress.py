@@ -202,8 +202,25 @@ def test_a_question_is_answered(line: Line) -> None:
     assert line.progress.query(["a", "b"]) == (Position("a", '{"o":1}'), Position("b", '{"o":1}'))
 
 
+def test_a_lease_in_force_is_confirmed_by_an_answer_without_positions(line: Line) -> None:
+    def answer() -> None:
+        wait_until(lambda: any(request.HasField("query") for request in line.server.heard))
+        query = next(request.query for request in line.server.heard if request.HasField("query"))
+        line.server.say(answer=lease_pb2.PositionAnswer(id=query.id))
+
+    threading.Thread(target=answer).start()
+    line.progress.confirm()
+    assert not next(request.query for request in line.server.heard if request.HasField("query")).partitions_json
+
+
+def test_a_lease_that_is_fenced_while_it_asks_is_not_confirmed(line: Line) -> None:
+    line.server.say(fence=lease_pb2.FenceLease(generation=9))
+    with pytest.raises(FencedError, match="generation 9 has taken over"):
+        line.progress.confirm()
+
+
 def test_a_question_without_an_answer_is_given_up(line: Line) -> None:
-    with pytest.raises(TransientError, match="did not answer a question about positions in time"):
+    with pytest.raises(TransientError, match="did not answer a question in time"):
         line.progress.query(["a"], timeout_s=0.1)
 
 

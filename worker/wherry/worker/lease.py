@@ -32,6 +32,7 @@ from wherry.worker.signals import Assignment, EndReason, Phase, Signals
 
 SPLIT_WAIT_S: Final = 0.5
 TRACE_CHARACTERS_MAX: Final = 16_000
+UNSURE: Final = "The lease was to end while it was not known what had become of its last transaction."
 # How long the end of a lease waits for a collector of traces.
 TRACES_FLUSH_S: Final = 0.5
 
@@ -109,6 +110,8 @@ class Lease:
         self._progress = progress
         self._sidecars = sidecars
         self._recovery = Recovery()
+        self._unsure = False
+        """A transaction was left to itself: its commit may have been on its way."""
         wire = grant.policy
         self._policy = LeasePolicy.of(
             grant.worker_config,
@@ -128,6 +131,7 @@ class Lease:
             except FencedError as error:
                 return Outcome(EndReason.FENCED, ErrorClass.FENCED, str(error))
             except WherryError as error:
+                self._unsure = self._grant.HasField("exactly_once")
                 if self._signals.fenced is not None:
                     return self._interruption()
                 if not self._may_try_again(error):
@@ -145,7 +149,9 @@ class Lease:
             lookup=self._progress.query,
             transforms=self._sidecars.transforms,
             interrupted=lambda: self._signals.interrupted,
+            confirm=self._progress.confirm,
         )
+        self._unsure = False
         # Told at once: others may be waiting for their turn to start.
         self._progress.report(phase=Phase.PAUSED if grant.paused else Phase.RUNNING)
         try:
@@ -202,6 +208,8 @@ class Lease:
         fenced = self._signals.fenced
         if fenced is not None:
             return Outcome(EndReason.FENCED, ErrorClass.FENCED, fenced)
+        if self._unsure:
+            return Outcome(EndReason.FAILED, ErrorClass.TRANSIENT, UNSURE)
         # A drain came while nothing was open: what is durable has been reported.
         return Outcome(EndReason.DRAINED)
 

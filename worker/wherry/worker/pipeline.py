@@ -163,6 +163,7 @@ def build(
     work: Work | None = None,
     transforms: Mapping[str, str] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
+    confirm: Callable[[], None] = lambda: None,
 ) -> Pipeline:
     """Makes the pipeline of a lease.
 
@@ -175,12 +176,13 @@ def build(
         work: The split that was being read when a pipeline failed; by default the grant's work.
         transforms: Endpoints of the transformations' sidecars, by alias.
         interrupted: Whether there is no use in waiting for a transformation any longer.
+        confirm: Raises WherryError unless the lease is in force.
 
     Raises:
         WherryError: Its class says what is to be done.
     """
     native.switch(grant.worker_config.get(native.SETTING, "true").strip().lower() != "false")
-    builder = _Builder(grant, sidecars, positions or {}, lookup, work)
+    builder = _Builder(grant, sidecars, positions or {}, lookup, work, confirm)
     builder.use_transforms(transforms or {}, interrupted)
     return builder.build()
 
@@ -193,7 +195,9 @@ class _Builder:
         positions: Mapping[str, Position],
         lookup: Lookup | None,
         work: Work | None,
+        confirm: Callable[[], None],
     ) -> None:
+        self._confirm = confirm
         self._kind = from_proto.known(PipelineKind, grant.kind, None)
         self._grant = grant
         self._sidecars = sidecars
@@ -381,6 +385,7 @@ class _Builder:
             creator=self._creator(TopicRules.of(self._config, self._worker)),
             offsets_creator=self._creator(offsets_topic_rules(self._worker)),
             make=partial(self._mirror_writer, at_flush=True) if self._kind is PipelineKind.MIRROR else None,
+            confirm=self._confirm,
         )
         self._transactions = Transactions(Boundaries(boundary, wanted.interval_ms / 1000), writer)
         # All stored positions are known here, and they are the truth; the coordinator's may be older.

@@ -19,7 +19,7 @@ from typing import Any, Final
 import grpc
 
 from wherry.contract import from_proto, rpc, to_proto
-from wherry.contract.errors import TransientError
+from wherry.contract.errors import FencedError, TransientError
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
 from wherry.worker import control
@@ -140,11 +140,25 @@ class Progress:
                 while query.answer is None:
                     left_s = deadline - self._clock()
                     if left_s <= 0 or self._over:
-                        raise TransientError("the coordinator did not answer a question about positions in time")
+                        raise TransientError("the coordinator did not answer a question in time")
                     self._changed.wait(left_s)
                 return query.answer
             finally:
                 del self._queries[number]
+
+    def confirm(self, timeout_s: float = QUERY_TIMEOUT_S) -> None:
+        """Have the coordinator say that the lease is in force now, after whatever this process did until the call.
+
+        Raises:
+            FencedError: It isn't.
+            TransientError: The coordinator did not answer in time.
+        """
+        try:
+            self.query((), timeout_s)
+        except TransientError:
+            if self._signals.fenced is not None:
+                raise FencedError(self._signals.fenced) from None
+            raise
 
     # What the lease calls.
 

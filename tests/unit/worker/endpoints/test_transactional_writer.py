@@ -39,6 +39,24 @@ def writer_of(polls: int, records: int = 3) -> TransactionalWriter:
     return made  # type: ignore[no-any-return]
 
 
+def test_a_lease_that_is_over_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def refuse() -> None:
+        done.append("asked")
+        raise FencedError("generation 9 has taken over")
+
+    inner: Any = SimpleNamespace(
+        producer=SimpleNamespace(init_transactions=lambda timeout_s: done.append("opened")),
+        close=lambda: done.append("closed"),
+    )
+    monkeypatch.setattr(transactional_writer, "read_positions", lambda *_: done.append("read"))
+    client: Any = SimpleNamespace(values={"transactional.id": "id"})
+    with pytest.raises(FencedError):
+        TransactionalWriter(client, {}, "c", "offsets", make=lambda _: inner, confirm=refuse)
+    assert done == ["opened", "asked", "closed"], "asked only when whoever came before is shut out"
+
+
 def test_a_record_that_spoilt_a_transaction_is_named_though_its_report_comes_later() -> None:
     error = writer_of(polls=4)._reason(FAILED)
     assert isinstance(error, SchemaError)

@@ -47,6 +47,9 @@ class TransactionalWriter:
         creator: Creates the topics of records; None leaves that to the broker.
         offsets_creator: Creates the offsets topic.
         make: Makes the writer of records from the producer's settings.
+        confirm: Raises WherryError unless the lease is in force. Asked once older writers are fenced: whoever opens
+            last wins, be it the worker of a lease that is long over and only now comes round to opening (as in KIP-618,
+            where a task looks for newer task configurations after it has initialized its producer).
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class TransactionalWriter:
         creator: TopicCreator | None = None,
         offsets_creator: TopicCreator | None = None,
         make: Callable[[ClientConfig], KafkaWriter] | None = None,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
         self._connector = connector
         self._topic = offsets_topic
@@ -71,6 +75,7 @@ class TransactionalWriter:
         self._producer = self._inner.producer
         try:
             self._until(self._producer.init_transactions, _time_left(INIT_TIMEOUT_S), "open its transactions")
+            confirm()
             found = read_positions(consumer, offsets_topic, connector)
         except WherryError:
             self._inner.close()
