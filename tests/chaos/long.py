@@ -22,20 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.flows import QUIET, STRING, Flow, KafkaToFile, KafkaToPostgres, KafkaToStaged, KafkaToTable, parse
+from tests.chaos.flows import Flow, KafkaToFile, KafkaToPostgres, KafkaToStaged, KafkaToTable
+from tests.chaos.sources import HURRYING, Counted, Spooled
 from tests.chaos.verdict import Verdict, judge
 from tests.support.distributed import Distributed
 from tests.support.rest import NoAnswerError, Rest
 from tests.support.standalone import send
-from tests.support.topics import create_topic
 from tests.support.waiting import eventually
 
 from wherry.coordinator.dev.kafka import EmbeddedKafka
 from wherry.coordinator.dev.postgres import LocalPostgres
 
 PLUGINS = (Path(__file__).with_name("plugin"), Path(__file__).parents[1] / "integration" / "plugins" / "staging")
-ROWS, PAUSE_S = 20, 0.04
-HURRYING = {"rows": "1000", "pause": "0"}
 RATE = 400
 """Records a second and flow: enough to have some under way always, little enough to leave the machine alone."""
 FAULT_EVERY_S = (2.0, 7.0)
@@ -47,54 +45,6 @@ POLL_S = 0.2
 SUPPORT = "exactly.once.source.support"
 ROLLED = ("disabled", "preparing", "enabled")
 FAULTS = ("worker", "worker", "sidecar", "sidecar", "host", "coordinator", "broker", "freeze")
-
-
-class Counted:
-    """The counting source, in one of the kinds of transaction."""
-
-    partitions, exactly_once = 1, True
-
-    def __init__(self, boundary: str, bootstrap: str, total: int) -> None:
-        from confluent_kafka import Consumer, TopicPartition
-
-        self.name = f"count-{boundary}-{uuid.uuid4().hex[:6]}"
-        self._boundary, self._total = boundary, total
-        self._topic = create_topic(bootstrap, self.name)
-        self._reader = Consumer({
-            "bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False,
-            "isolation.level": "read_committed", **QUIET,
-        })  # fmt: skip
-        self._reader.assign([TopicPartition(self._topic, 0, 0)])
-        self._seen: list[int] = []
-
-    def config(self) -> dict[str, str]:
-        config = {
-            "connector.class": "wherry.chaos.CountingSource", "topic": self._topic, "count": str(self._total),
-            "rows": str(ROWS), "pause": str(PAUSE_S), "tasks.max": "1", "value.converter": STRING,
-            "transaction.boundary": self._boundary,
-        }  # fmt: skip
-        if self._boundary == "interval":
-            config |= {"transaction.boundary.interval.ms": "300", "offsets.storage.topic": f"own-{self.name}"}
-        return config
-
-    def feed(self, start: int, stop: int) -> None:
-        """It feeds itself."""
-
-    def delivered(self) -> int:
-        for message in self._reader.consume(100_000, 0):
-            if message.error() is None:
-                self._seen.append(parse(message.value() or b"")[1])
-        return len(self._seen)
-
-    def committed(self, rest: Rest) -> dict[int, int]:
-        return {0: max((offset["n"] for _, offset in rest.offsets(self.name) if offset is not None), default=0)}
-
-    def arrived(self) -> dict[int, list[int]]:
-        self.delivered()
-        return {0: self._seen}
-
-    def close(self) -> None:
-        self._reader.close()
 
 
 @dataclass(slots=True)
@@ -231,6 +181,7 @@ def _flows(bootstrap: str, postgres: LocalPostgres, folder: Path, each: int, wan
     mark = uuid.uuid4().hex[:6]
     makers: Mapping[str, Callable[[], Flow]] = {
         **{kind: lambda kind=kind: Counted(kind, bootstrap, each) for kind in ("poll", "interval", "connector")},
+        "spool": lambda: Spooled(bootstrap, folder, each),
         "file": lambda: KafkaToFile(f"kafka-file-{mark}", bootstrap, folder),
         "postgres": lambda: KafkaToPostgres(f"kafka-postgres-{mark}", bootstrap, postgres),
         "staged": lambda: KafkaToStaged(f"kafka-staged-{mark}", bootstrap, folder),
@@ -326,7 +277,7 @@ def main(arguments: Any = None) -> int:
     parser.add_argument(
         "--faults", default=",".join(FAULTS), help="kinds of faults; one named twice comes twice as often"
     )
-    parser.add_argument("--flows", default="poll,interval,connector,file,postgres,staged,table")
+    parser.add_argument("--flows", default="poll,interval,connector,spool,file,postgres,staged,table")
     parser.add_argument("--rolling", action="store_true", help="no faults: support goes from disabled to enabled")
     parser.add_argument("--keep", help="folder for the logs")
     wrong = run(parser.parse_args(arguments))
