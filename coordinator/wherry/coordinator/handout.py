@@ -292,6 +292,9 @@ class Handout:
         # A runner of splits comes to its end by itself, and what it reads now would be read again.
         self._around.spread.opened(lease.id, event.executor, movable=task.work is not None)
         self._out += effects
+        if self.spec.exactly_once and 0 <= lease.attempt < event.attempt:
+            # A transaction that the worker before has left open would hide the task's own positions.
+            self._out.append(fx.ShutOut(self.spec.name, self.spec, lease.task))
         self.task_input(lease.task, TaskInput.OPENED, now_ms)
         self._out.append(
             fx.GrantLease(
