@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -33,7 +33,17 @@ CALL_TIMEOUT_S: Final = 10.0
 STOP_TIMEOUT_S: Final = 2.0
 RESTART_WAIT_S: Final = 0.5
 RESTART_WAIT_S_MAX: Final = 10.0
+END_NEWS_S: Final = 2.0
+"""How long the host may be waited for to be known as ended, once it can't be reached."""
+END_POLL_S: Final = 0.02
+ONCE_MORE_S_MIN: Final = 0.5
+"""With less than this left of its time, a question is not asked another process."""
+GONE: Final = frozenset({"UNAVAILABLE", "CANCELLED", "KILLED", "STOPPED"})
+"""Reasons of errors that tell of a process that has ended, and nothing about what it was asked."""
 HOST_MODULE: Final = "wherry.worker.host"
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +164,20 @@ class HostClient:
         return list(answer.sidecars)
 
     def _call(self, name: str, request: Any, timeout_s: float) -> Any:
+        """Ask the host; one that has just ended is asked once more when it has been started again."""
         deadline = time.monotonic() + timeout_s
-        if not self._up.wait(min(timeout_s, START_TIMEOUT_S)):
+        process = self._process
+        try:
+            return self._call_once(name, request, deadline)
+        except TransientError as error:
+            if error.reason not in GONE or not self._has_ended(process, deadline):
+                raise
+            log.info("The sidecar host is asked again, for it has ended meanwhile: %s", error.message)
+        return self._call_once(name, request, deadline)
+
+    def _call_once(self, name: str, request: Any, deadline: float) -> Any:
+        left_s = max(deadline - time.monotonic(), 0.1)
+        if not self._up.wait(min(left_s, START_TIMEOUT_S)):
             raise TransientError(self._message)
         with self._lock:
             channel = self._channel
@@ -167,7 +189,17 @@ class HostClient:
         except grpc.RpcError as error:
             raise rpc.from_rpc_error(error, "the sidecar host") from error
         except ValueError as error:  # the channel was closed under the call
-            raise TransientError("The sidecar host has been stopped.") from error
+            reason = "" if self._stopping.is_set() else "CANCELLED"
+            raise TransientError("The sidecar host has been stopped.", reason=reason) from error
+
+    def _has_ended(self, process: subprocess.Popen[bytes] | None, deadline: float) -> bool:
+        """Whether this host has ended, which is known to all soon after; not when we have stopped it ourselves."""
+        until = min(time.monotonic() + END_NEWS_S, deadline)
+        while process is not None and time.monotonic() < until and not self._stopping.is_set():
+            if self._process is not process or (process.poll() is not None and not self._up.is_set()):
+                return True
+            self._stopping.wait(END_POLL_S)
+        return False
 
     # ---- its life ------------------------------------------------------------------------------------------------
 
@@ -216,6 +248,7 @@ class HostClient:
                 self._stopping.wait(0.05)
             except ValueError:  # the channel was closed by stop
                 break
+        self._up.clear()  # first, so that whose call ends with the channel waits for the next host
         channel.close()
         if process.poll() is None and self._stopping.is_set():
             return
@@ -233,6 +266,44 @@ class HostClient:
                 extra={"connector": event.connector, "pid": event.pid},
             )
             self.exited(event.connector, event.exit.message)
+
+
+def is_gone(error: WherryError) -> bool:
+    """Whether an error tells that a process has ended, so that another one may well answer."""
+    return error.reason in GONE
+
+
+def once_more(
+    ask: Callable[[float], T],
+    give_up: Callable[[TransientError], bool],
+    *,
+    within_s: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """Ask a sidecar, and when it has ended meanwhile, ask another one: once, and within the same time.
+
+    What is asked has to be harmless to repeat, as every unary call of the contract is.
+
+    Args:
+        ask: Has a sidecar, which is started if need be, and asks it; told how many seconds are left.
+        give_up: Lets go of the sidecar that was asked; False when another one would say the same.
+        within_s: Time for both.
+        clock: Seconds, rising.
+
+    Raises:
+        WherryError: What the last one that was asked has said.
+    """
+    ends_s = clock() + within_s
+    try:
+        return ask(within_s)
+    except TransientError as error:
+        if not give_up(error):
+            raise
+        left_s = ends_s - clock()
+        if left_s < ONCE_MORE_S_MIN:
+            raise
+        log.info("Another process is asked once more: %s", error.message)
+    return ask(left_s)
 
 
 def quietly_release(hosts: HostClient, acquired: Acquired, holder: str) -> None:

@@ -27,7 +27,14 @@ from wherry.coordinator.commits import group_of
 from wherry.coordinator.config import direct
 from wherry.coordinator.effects import LoadPlan
 from wherry.coordinator.grants import Grants
-from wherry.coordinator.hosts import Acquired, HostClient, quietly_release
+from wherry.coordinator.hosts import (
+    ACQUIRE_TIMEOUT_S,
+    Acquired,
+    HostClient,
+    is_gone,
+    once_more,
+    quietly_release,
+)
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.planning import Share, SharedPlanning
 
@@ -36,6 +43,9 @@ sidecar_log = logging.getLogger("wherry.sidecar")
 
 PLAN_TIMEOUT_S: Final = 25.0
 CALL_TIMEOUT_S: Final = 20.0
+PLAN_WITHIN_S: Final = ACQUIRE_TIMEOUT_S + 2 * PLAN_TIMEOUT_S
+"""For a plan, also when one process is stuck and another one is asked."""
+CALL_WITHIN_S: Final = ACQUIRE_TIMEOUT_S + CALL_TIMEOUT_S
 HOLD_REPLAN_MS_MAX: Final = 60_000
 """A sidecar that is asked again later than this is stopped meanwhile."""
 
@@ -104,13 +114,11 @@ class Planner:
             return ev.SinkPlan(partitions, caught_up=caught_up)
         if effect.first and effect.spec.kind is ev.Kind.SOURCE:
             self._grants.check_topic_creation(effect.spec)
-        try:
-            return ev.SourcePlan(self._source_plan(effect, positions))
-        except TransientError as error:
-            # The sidecar may have died since the last plan: the host starts another one, once.
-            if not self._give_up(effect.connector, error):
-                raise
-            return ev.SourcePlan(self._source_plan(effect, positions))
+        return once_more(
+            lambda left_s: ev.SourcePlan(self._source_plan(effect, positions, left_s)),
+            lambda error: self._give_up(effect.connector, error),
+            within_s=PLAN_WITHIN_S,
+        )
 
     def release(self, connector: str) -> bool:
         """Let go of a connector's sidecars; False if none was held."""
@@ -136,17 +144,24 @@ class Planner:
         """
         with self._lock:
             held = self._held.get(connector)
-        if held is not None and held.share is not None:
+        if held is None:  # it never came up, or whoever watches it has noticed its end before us
+            return is_gone(error)
+        if held.share is not None:
             if error.reason not in _PROCESS_TROUBLE:
                 return False
             self._shared.set_apart(connector)
-        return self.release(connector)
+        self.release(connector)
+        return True
 
     def on_delete(self, spec: ev.ConnectorSpec, generation: int) -> None:
         """Tell a connector's sidecar that the connector was deleted; starts one if need be."""
-        held = self._hold(spec, generation)
+
+        def tell(left_s: float) -> None:
+            held = self._hold(spec, generation, left_s)
+            held.client.on_delete(spec.name, deadline_s=min(CALL_TIMEOUT_S, left_s))
+
         try:
-            held.client.on_delete(spec.name, deadline_s=CALL_TIMEOUT_S)
+            once_more(tell, lambda error: is_gone(error) and self._give_up(spec.name, error), within_s=CALL_WITHIN_S)
         finally:
             self.release(spec.name)
             self._shared.forget(spec.name)
@@ -156,18 +171,19 @@ class Planner:
     ) -> None:
         """Have a two-phase sink apply what it staged, perhaps in an older generation; repeating it is harmless."""
         is_direct = direct.is_direct(spec.config)
-        hold = self._hold_sink if is_direct else self._hold
-        held = hold(spec, generation)
-        try:
-            held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
-        except TransientError as error:
-            # It may have died since the last commit: the host starts another one, once.
-            if is_direct:
-                self._drop_sink(spec.name)
-            else:
-                self._give_up(spec.name, error)
-            held = hold(spec, generation)
-            held.client.commit(generation, tokens, positions, deadline_s=CALL_TIMEOUT_S)
+
+        def apply(left_s: float) -> None:
+            held = (self._hold_sink if is_direct else self._hold)(spec, generation, left_s)
+            held.client.commit(generation, tokens, positions, deadline_s=min(CALL_TIMEOUT_S, left_s))
+
+        def give_up(error: TransientError) -> bool:
+            # It may have died since the last commit.
+            if not is_direct:
+                return self._give_up(spec.name, error)
+            self._drop_sink(spec.name)
+            return True
+
+        once_more(apply, give_up, within_s=CALL_WITHIN_S)
 
     def alter_offsets(self, spec: ev.ConnectorSpec, generation: int, positions: Sequence[Position]) -> bool:
         """Have the plugins check and carry out a change of offsets; False: one may keep others elsewhere."""
@@ -176,31 +192,36 @@ class Planner:
 
     def _alter(self, spec: ev.ConnectorSpec, sidecar: lease_pb2.SidecarSpec, positions: Sequence[Position]) -> bool:
         holder = f"offsets-{spec.name}"
-        try:
-            acquired = self._hosts.acquire(sidecar, holder)
-        except TransientError:
-            # A connector that was stopped a moment ago lets go of its sidecar, which may be this one while it starts.
-            acquired = self._hosts.acquire(sidecar, holder)
-        try:
-            with SidecarClient(acquired.endpoint) as client:
-                return client.alter_offsets(
-                    Role(sidecar.role),
-                    spec.name,
-                    sidecar.class_name,
-                    dict(sidecar.config),
-                    positions,
-                    dict(sidecar.secrets),
-                    deadline_s=CALL_TIMEOUT_S,
-                )
-        finally:
-            quietly_release(self._hosts, acquired, holder)
+
+        def alter(left_s: float) -> bool:
+            acquired = self._acquire(sidecar, holder, left_s)
+            try:
+                with SidecarClient(acquired.endpoint, ready=True) as client:
+                    return client.alter_offsets(
+                        Role(sidecar.role),
+                        spec.name,
+                        sidecar.class_name,
+                        dict(sidecar.config),
+                        positions,
+                        dict(sidecar.secrets),
+                        deadline_s=min(CALL_TIMEOUT_S, left_s),
+                    )
+            finally:
+                quietly_release(self._hosts, acquired, holder)
+
+        # A connector that was stopped a moment ago lets go of its sidecar, which may be this one while it starts.
+        return once_more(alter, is_gone, within_s=CALL_WITHIN_S)
 
     # ---- sources -------------------------------------------------------------------------------------------------
 
-    def _source_plan(self, effect: LoadPlan, positions: Sequence[Position]) -> Plan:
-        held = self._hold(effect.spec, effect.generation)
+    def _source_plan(self, effect: LoadPlan, positions: Sequence[Position], left_s: float) -> Plan:
+        held = self._hold(effect.spec, effect.generation, left_s)
         plan = held.client.plan(
-            positions, effect.spec.tasks_max, effect.splits_active, effect.splits_max, deadline_s=PLAN_TIMEOUT_S
+            positions,
+            effect.spec.tasks_max,
+            effect.splits_active,
+            effect.splits_max,
+            deadline_s=min(PLAN_TIMEOUT_S, left_s),
         )
         watched = self._grants.description(effect.spec).capabilities.watch
         soon = 0 < plan.replan_after_ms <= HOLD_REPLAN_MS_MAX
@@ -209,7 +230,7 @@ class Planner:
             self.release(effect.connector)
         return plan
 
-    def _hold(self, spec: ev.ConnectorSpec, generation: int) -> _Held:
+    def _hold(self, spec: ev.ConnectorSpec, generation: int, left_s: float) -> _Held:
         with self._lock:
             held = self._held.get(spec.name)
         if held is not None and held.generation == generation and (held.share is None or not held.share.over):
@@ -218,7 +239,7 @@ class Planner:
         held = self._share(spec, generation)
         if held is None:
             holder = f"plan-{spec.name}-{generation}"
-            acquired = self._hosts.acquire(self._grants.sidecar(spec, generation), holder)
+            acquired = self._acquire(self._grants.sidecar(spec, generation), holder, left_s)
             held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
         with self._lock:
             self._held[spec.name] = held
@@ -226,7 +247,7 @@ class Planner:
             self._listen(spec, held)
         return held
 
-    def _hold_sink(self, spec: ev.ConnectorSpec, generation: int) -> _Held:
+    def _hold_sink(self, spec: ev.ConnectorSpec, generation: int, left_s: float) -> _Held:
         """The sink's sidecar of a direct pipeline; that of its source is held beside it, for plans."""
         with self._lock:
             held = self._held_sinks.get(spec.name)
@@ -234,11 +255,14 @@ class Planner:
             return held
         self._drop_sink(spec.name)
         holder = f"staged-{spec.name}-{generation}"
-        acquired = self._hosts.acquire(self._grants.sink_sidecar(spec, generation), holder)
+        acquired = self._acquire(self._grants.sink_sidecar(spec, generation), holder, left_s)
         held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
         with self._lock:
             self._held_sinks[spec.name] = held
         return held
+
+    def _acquire(self, sidecar: lease_pb2.SidecarSpec, holder: str, left_s: float) -> Acquired:
+        return self._hosts.acquire(sidecar, holder, timeout_s=min(ACQUIRE_TIMEOUT_S, left_s))
 
     def _drop_sink(self, connector: str) -> None:
         with self._lock:

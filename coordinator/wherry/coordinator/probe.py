@@ -11,14 +11,15 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from wherry.contract.client import SidecarClient, Validation
 from wherry.contract.description import ClassDescription
 from wherry.contract.errors import TransientError, WherryError
 from wherry.contract.manifest import Manifest
+from wherry.coordinator.hosts import is_gone, once_more
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,9 @@ IDLE_RELEASE_S = 20.0
 SWEEP_INTERVAL_S = 5.0
 ASK_DEADLINE_S = 20.0
 START_DEADLINE_S = 60.0  # a plugin's first start may have to make its environment
+LEFT_S_MIN = 0.1
+
+T = TypeVar("T")
 
 
 class Started(Protocol):
@@ -84,8 +88,7 @@ class PluginProber:
         Raises:
             WherryError: It cannot be started, or does not answer in time.
         """
-        with self._client(manifest) as client:
-            return client.describe(deadline_s=self._ask_deadline_s)
+        return self._ask(manifest, lambda client, deadline_s: client.describe(deadline_s=deadline_s))
 
     def warm(self, manifest: Manifest) -> None:
         """Have a process of a plugin for a while, asking it nothing.
@@ -93,8 +96,7 @@ class PluginProber:
         Raises:
             WherryError: It cannot be started.
         """
-        with self._client(manifest):
-            pass
+        self._ask(manifest, lambda client, deadline_s: None)
 
     def validate(
         self, manifest: Manifest, class_name: str, config: Mapping[str, str], secrets: Mapping[str, str]
@@ -104,8 +106,10 @@ class PluginProber:
         Raises:
             WherryError: It cannot be started, or does not answer in time.
         """
-        with self._client(manifest) as client:
-            return client.validate_config(class_name, config, secrets, deadline_s=self._ask_deadline_s)
+        return self._ask(
+            manifest,
+            lambda client, deadline_s: client.validate_config(class_name, config, secrets, deadline_s=deadline_s),
+        )
 
     def close(self) -> None:
         """Release all processes."""
@@ -115,33 +119,43 @@ class PluginProber:
         for each in warm:
             self._release(each)
 
+    def _ask(self, manifest: Manifest, question: Callable[[SidecarClient, float], T]) -> T:
+        """The answer of a plugin's process; one that was killed meanwhile, or before it was noticed, is replaced."""
+
+        def ask(left_s: float) -> T:
+            ends_s = time.monotonic() + left_s
+            with self._client(manifest, min(START_DEADLINE_S, left_s)) as client:
+                left_s = max(ends_s - time.monotonic(), LEFT_S_MIN)
+                return question(client, min(self._ask_deadline_s, left_s))
+
+        return once_more(ask, is_gone, within_s=START_DEADLINE_S + self._ask_deadline_s)
+
     @contextlib.contextmanager
-    def _client(self, manifest: Manifest) -> Iterator[SidecarClient]:
+    def _client(self, manifest: Manifest, start_s: float) -> Iterator[SidecarClient]:
         with self._lock:
             self._start_sweeper()
             warm = self._warm.setdefault(manifest.digest, _Warm())
             warm.users += 1
         try:
-            yield self._started(manifest, warm)
-        except TransientError:
-            # It may have died since it was last asked; the next question starts a new one.
-            with self._lock:
-                if self._warm.get(manifest.digest) is warm:
-                    del self._warm[manifest.digest]
-            self._release(warm)
-            raise
+            client = self._started(manifest, warm, start_s)
+            try:
+                yield client
+            except TransientError:
+                # It may have died since it was last asked: whoever asks next starts a new one.
+                self._release(warm, client)
+                raise
         finally:
             with self._lock:
                 warm.users -= 1
                 warm.used_at = time.monotonic()
 
-    def _started(self, manifest: Manifest, warm: _Warm) -> SidecarClient:
+    def _started(self, manifest: Manifest, warm: _Warm, start_s: float) -> SidecarClient:
         with warm.lock:
             if warm.client is None:
                 warm.started = self._host.acquire_plugin(
-                    manifest.name, str(manifest.directory), self._holder, timeout_s=START_DEADLINE_S
+                    manifest.name, str(manifest.directory), self._holder, timeout_s=start_s
                 )
-                warm.client = SidecarClient(warm.started.endpoint)
+                warm.client = SidecarClient(warm.started.endpoint, ready=True)
             return warm.client
 
     def _start_sweeper(self) -> None:
@@ -162,14 +176,18 @@ class PluginProber:
             for warm in released:
                 self._release(warm)
 
-    def _release(self, warm: _Warm) -> None:
+    def _release(self, warm: _Warm, asked: SidecarClient | None = None) -> None:
+        """Let go of a process; of none but the one that was `asked`, if that is told."""
         with warm.lock:
             client, started = warm.client, warm.started
+            if asked is not None and client is not asked:
+                return  # another caller was quicker
             warm.client = warm.started = None
-        if client is not None:
-            client.close()
-        if started is not None:
-            try:
+            if client is not None:
+                client.close()
+            if started is None:
+                return
+            try:  # still locked: to release after the next start would take that one away
                 self._host.release(started.instance_id, self._holder)
             except WherryError as error:
                 _log.debug("A plugin's process could not be released: %s", error.message)

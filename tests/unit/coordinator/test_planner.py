@@ -98,7 +98,8 @@ class Sidecars:
         self.commits: list[tuple[str, tuple[bytes, ...]]] = []
         self.gone = 0
 
-    def acquire(self, sidecar: str, holder: str) -> SimpleNamespace:
+    def acquire(self, sidecar: str, holder: str, *, timeout_s: float) -> SimpleNamespace:
+        assert 0 < timeout_s <= planner_module.ACQUIRE_TIMEOUT_S
         self.started.append(sidecar)
         return SimpleNamespace(endpoint=sidecar, id=holder)
 

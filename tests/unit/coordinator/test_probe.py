@@ -38,8 +38,10 @@ class FakeHost:
 
 class FakeClient:
     failing = False
+    killed = 0
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, *, ready):
+        assert ready, "the host gives it only when it listens"
         self.endpoint = endpoint
 
     def describe(self, *, deadline_s):
@@ -48,6 +50,9 @@ class FakeClient:
         return [self.endpoint]
 
     def validate_config(self, class_name, config, secrets, *, deadline_s):
+        if FakeClient.killed:
+            FakeClient.killed -= 1
+            raise TransientError("it can't be reached", reason="UNAVAILABLE")
         return Validation()
 
     def close(self):
@@ -59,6 +64,7 @@ def host(monkeypatch):
     monkeypatch.setattr(probe, "SidecarClient", FakeClient)
     monkeypatch.setattr(client_module, "SidecarClient", FakeClient)
     monkeypatch.setattr(FakeClient, "failing", False)
+    monkeypatch.setattr(FakeClient, "killed", 0)
     return FakeHost()
 
 
@@ -86,6 +92,24 @@ def test_a_process_that_does_not_answer_is_let_go_and_started_anew(host, manifes
     assert prober.describe(manifest)
     assert host.acquired == ["orders", "orders"]
     prober.close()
+
+
+def test_a_process_that_was_killed_is_replaced_and_the_question_asked_again(host, manifest):
+    prober = PluginProber(host)
+    prober.describe(manifest)
+    FakeClient.killed = 1
+    assert prober.validate(manifest, "x", {}, {}) == Validation()
+    assert (host.acquired, host.released) == (["orders", "orders"], ["orders-1"])
+    prober.close()
+    assert host.released == ["orders-1", "orders-2"]
+
+
+def test_a_plugin_that_ends_at_every_question_is_asked_twice_and_no_more(host, manifest):
+    prober = PluginProber(host)
+    FakeClient.killed = 3
+    with pytest.raises(TransientError, match="can't be reached"):
+        prober.validate(manifest, "x", {}, {})
+    assert (FakeClient.killed, host.acquired, host.released) == (1, ["orders"] * 2, ["orders-1", "orders-2"])
 
 
 def test_an_idle_process_is_let_go(host, manifest, monkeypatch):

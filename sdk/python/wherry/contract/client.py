@@ -7,7 +7,6 @@ Nothing is connected before the first call, so that a client may be made anywher
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +49,6 @@ from wherry.contract.shared import connector_metadata
 from wherry.contract.stream import ApplyStream, ReadStream, WriteStream
 from wherry.contract.target import Target
 
-PROBE_TIMEOUT_S = 1.0
 _Response = TypeVar("_Response")
 
 
@@ -481,7 +479,7 @@ class SidecarClient:
             return False
         if self._owner is not None and self._owner._closed:
             return True
-        return self.endpoint.startswith("unix:") and not _is_served(self.endpoint)
+        return self.endpoint.startswith("unix:") and not rpc.is_served(self.endpoint)
 
     def _closed_error(self) -> TransientError:
         return TransientError(f"The line to the sidecar at {self.endpoint} was closed.", reason="UNAVAILABLE")
@@ -495,14 +493,3 @@ class SidecarClient:
 
     def _error(self, error: grpc.RpcError, name: str) -> WherryError:
         return rpc.from_rpc_error(error, f"{name} of the sidecar at {self.endpoint}")
-
-
-def _is_served(endpoint: str) -> bool:
-    """Tells whether anybody listens at a Unix socket."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(PROBE_TIMEOUT_S)
-        try:
-            probe.connect(endpoint.removeprefix("unix:").removeprefix("//"))
-        except OSError:
-            return False
-    return True

@@ -156,6 +156,11 @@ GRPC_CODES: Final[dict[ErrorClass, grpc.StatusCode]] = {
 }
 
 # What a status without our ErrorInfo means: the peer, or gRPC itself, speaks. Codes not named here are BUG.
+KILLED: Final = "KILLED"
+"""Reason of the error about a process that was killed from outside while it was started."""
+STOPPED: Final = "STOPPED"
+"""Reason of the error about a process that was wanted no more while it was started."""
+
 ERROR_CLASSES_BY_CODE: Final[dict[grpc.StatusCode, ErrorClass]] = {
     **{code: error_class for error_class, code in GRPC_CODES.items()},
     grpc.StatusCode.DEADLINE_EXCEEDED: ErrorClass.TRANSIENT,

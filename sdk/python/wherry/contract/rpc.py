@@ -6,6 +6,7 @@ google.rpc.ErrorInfo of the domain "wherry.dev" whose reason is the name of the 
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ from wherry.contract.texts import cut_text
 if TYPE_CHECKING:
     import tenacity
 
+PROBE_TIMEOUT_S: Final = 1.0
 ERROR_DOMAIN: Final = "wherry.dev"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 # Room for what gRPC itself puts around a message that is just as large as allowed.
@@ -102,6 +104,17 @@ class StatusOf(grpc.Status):  # type: ignore[misc]  # grpc publishes no types
         self.code = code
         self.details = details
         self.trailing_metadata = tuple(trailing_metadata)
+
+
+def is_served(endpoint: str) -> bool:
+    """Tells whether anybody listens at a Unix socket; the socket of a process that has ended stays, and is dead."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_TIMEOUT_S)
+        try:
+            probe.connect(endpoint.removeprefix("unix:").removeprefix("//"))
+        except OSError:
+            return False
+    return True
 
 
 def status_of(error: BaseException) -> StatusOf:

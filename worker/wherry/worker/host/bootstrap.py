@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from wherry.connector.v1 import common_pb2, plugin_pb2, plugin_pb2_grpc
 from wherry.contract import limits, rpc
-from wherry.contract.errors import ConfigError, ConnectorBugError, TransientError
+from wherry.contract.errors import KILLED, STOPPED, ConfigError, ConnectorBugError, TransientError
 from wherry.contract.manifest import Manifest
 from wherry.control.v1 import lease_pb2
 from wherry.worker.host import rundir
@@ -229,6 +229,24 @@ def configure(instance: Instance, spec: lease_pb2.SidecarSpec, deadline: Deadlin
     _call(stub.Configure, request, instance.process, f"{instance.what} to be configured", deadline)
 
 
+def require_alive(process: SidecarProcess | None, what: str) -> None:
+    """Raise an error when a process has ended, of a class that tells whose fault it was."""
+    if process is None or process.exit is None:
+        return
+    told = with_tail(f"{what} {process.exit.message}", process.tail())
+    if process.told_to_end:
+        raise TransientError(told, reason=STOPPED)
+    if process.was_killed:
+        # By an operator, or by the kernel for its memory: no fault that the next one must have too.
+        raise TransientError(told, reason=KILLED)
+    raise ConnectorBugError(told)
+
+
+def is_served(instance: Instance) -> bool:
+    """Tell whether a sidecar of ours listens: news of its end may be late. Of others their users find out."""
+    return instance.process is None or rpc.is_served(instance.endpoint)
+
+
 def answers(instance: Instance) -> bool | None:
     """Tell whether a sidecar still answers; None when it does not say so in time, as one that is stopped or stuck."""
     stub = health_pb2_grpc.HealthStub(instance.channel)
@@ -263,7 +281,7 @@ def _wait_for_socket(path: Path, process: SidecarProcess, what: str, deadline: D
         if peer is not None:
             rundir.check_peer(peer, session_id=process.pid, what=what)
             return
-        _require_alive(process, what)
+        require_alive(process, what)
         if deadline.is_over:
             raise TransientError(with_tail(f"{what} did not begin to listen in time", process.tail()))
         process.ended.wait(min(pause_s, deadline.left_s))
@@ -284,7 +302,7 @@ def _wait_healthy(channel: Any, process: SidecarProcess | None, what: str, deadl
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNIMPLEMENTED:
                 raise ConnectorBugError(f"{what} does not serve grpc.health.v1.Health, as every sidecar must") from None
-        _require_alive(process, what)
+        require_alive(process, what)
         if deadline.is_over:
             tail = process.tail() if process else []
             raise TransientError(with_tail(f"{what} was not healthy in time: it {state}", tail))
@@ -336,13 +354,8 @@ def _call(method: Any, request: Any, process: SidecarProcess | None, what: str, 
     except grpc.RpcError as error:
         if process is not None and error.code() == grpc.StatusCode.UNAVAILABLE and not rpc.is_told(error):
             process.ended.wait(DEATH_NEWS_WAIT_S)
-        _require_alive(process, f"while waiting for {what}, its process")
+        require_alive(process, f"while waiting for {what}, its process")
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
             tail = process.tail() if process else []
             raise TransientError(with_tail(f"waited in vain for {what}", tail)) from None
         raise rpc.from_rpc_error(error) from None
-
-
-def _require_alive(process: SidecarProcess | None, what: str) -> None:
-    if process is not None and process.exit is not None:
-        raise ConnectorBugError(with_tail(f"{what} {process.exit.message}", process.tail()))

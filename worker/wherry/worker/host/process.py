@@ -132,6 +132,11 @@ class SidecarProcess:
         """Whether it has not ended yet."""
         return self.exit is None
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether it was ended by a SIGKILL that we have not sent for a reason."""
+        return self.exit is not None and self.exit.code == -signal.SIGKILL and not self._kill_reason
+
     def tail(self) -> list[str]:
         """Return the last lines it printed."""
         return self._log.tail()

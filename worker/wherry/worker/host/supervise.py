@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from wherry.contract.errors import ConnectorBugError, FencedError, ThrottledError, TransientError, WherryError
+from wherry.contract.errors import STOPPED, ConnectorBugError, FencedError, ThrottledError, TransientError, WherryError
 from wherry.contract.manifest import Manifest
 from wherry.control.v1 import host_pb2, lease_pb2
 from wherry.worker.host import bootstrap, ending
@@ -144,7 +144,7 @@ class Supervisor:
             returns = self._add_holder(entry, holder, holder_pid)
             try:
                 instance = self._take(entry, what, deadline)
-                if returns and instance is not None and not self._is_usable(instance):
+                if instance is not None and not self._is_usable(instance, returns):
                     continue
                 if instance is None and entry.gone:
                     continue
@@ -180,9 +180,12 @@ class Supervisor:
                         f"{what} is still {entry.state.name.lower()}; asked again later, it may be ready"
                     )
 
-    def _is_usable(self, instance: Instance) -> bool:
-        """Look after a sidecar that a user comes back to: its stream broke, and our news of its death may be late."""
-        answers = bootstrap.answers(instance)
+    def _is_usable(self, instance: Instance, returns: bool) -> bool:
+        """Look after a sidecar before it is given away: our news of its death may be late.
+
+        One that a user comes back to has to answer, too: its stream broke.
+        """
+        answers = bootstrap.answers(instance) if returns else bootstrap.is_served(instance)
         process = instance.process
         if answers or process is None:
             return True
@@ -209,9 +212,10 @@ class Supervisor:
             entry.changed.notify_all()
         if stopped:
             ending.end(instance, TERM_GRACE_S)
-            raise TransientError(f"{what} was stopped while it was starting")
+            raise TransientError(f"{what} was stopped while it was starting", reason=STOPPED)
         if dead:
             instance.channel.close()
+            bootstrap.require_alive(instance.process, f"{what} had just been started and")
             raise ConnectorBugError(f"{what} ended as soon as it had started")
         if instance.attached_pid:
             self._loop.watch(instance.attached_pid, lambda: self._on_detached(entry, instance))
