@@ -68,6 +68,22 @@ class Chaos:
             time.sleep(POLL_S)
         raise AssertionError(f"no coordinator answers:\n{self.members[0].log_tail()}")
 
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Creates or changes a connector; what is refused for a fault that just came is sent again."""
+        path, told = f"/connectors/{name}/config", ""
+        for _ in range(int(START_S / POLL_S)):
+            try:
+                answer = self.rest().call("PUT", path, dict(config))
+            except NoAnswerError as error:
+                told = str(error)
+            else:
+                if answer.status in (200, 201):
+                    return
+                told = f"{answer.status} {answer.body}"
+                assert answer.status == 409 or answer.status >= 500, f"{name} was refused: {told}"
+            time.sleep(POLL_S)
+        raise AssertionError(f"{name} was refused for {START_S:.0f} s, at last with {told}")
+
     def hurt(self) -> str:
         """Lets one random fault come; tells which."""
         kind = self.dice.choice(self.kinds)
@@ -215,7 +231,7 @@ def run(options: argparse.Namespace) -> list[str]:
             member.start()
             assert eventually(member.rest.is_healthy, START_S), member.log_tail()
         for flow in flows:
-            chaos.rest().create(flow.name, flow.config())
+            chaos.put(flow.name, flow.config())
         assert eventually(lambda: all(flow.delivered() for flow in flows if isinstance(flow, Counted)), START_S), (
             f"{chaos.states()}\n{members[0].log_tail()}"
         )
@@ -229,7 +245,7 @@ def run(options: argparse.Namespace) -> list[str]:
             _hurt_for(chaos, options.minutes * 60)
         for flow in flows:
             if isinstance(flow, Counted):
-                chaos.rest().create(flow.name, {**flow.config(), **HURRYING})  # what it could not give meanwhile
+                chaos.put(flow.name, {**flow.config(), **HURRYING})  # what it could not give meanwhile
         feeding.join(STALL_S)
         chaos.wait({flow.name: each // flow.partitions * flow.partitions for flow in flows})
         print(f"seed {options.seed}, {each} records a flow, faults: {dict(chaos.done)}", flush=True)

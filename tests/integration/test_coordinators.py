@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ READ_ALIKE = (
     *(f"/connectors/{name}/{path}" for name in ("src", "snk") for path in ("offsets", "topics", "tasks/0/status")),
 )
 """What leader and standby answer in the same words."""
+CHANGES = {
+    ("PUT", "/connectors/snk/config"): 200,
+    ("POST", "/connectors"): 409,  # it exists already
+    ("DELETE", "/connectors/none"): 404,
+    ("POST", "/connectors/snk/restart"): 204,
+    ("PUT", "/connectors/src/resume"): 202,
+}
+"""What is asked of a standby while nobody leads, and what it answers then as always."""
 FROZEN_S = 15.0
 """Beyond the silence after which a lease ends."""
 TAKE_OVER_S_MAX = 60.0  # the target is 10 s on a machine of its own; CI has others beside it
@@ -104,6 +113,12 @@ class Pair:
         leading = [member for member in self.members if _last_role(member) == "leading"]
         assert len(leading) == 1, [_last_role(member) for member in self.members]
         return leading[0]
+
+
+def _status(rest: Rest, pair: Pair, method: str, path: str) -> int:
+    """How a change is answered; its body is the sink's configuration, or the sink."""
+    body: Any = {"/connectors": {"name": "snk", "config": pair.configs["snk"]}}.get(path)
+    return rest.call(method, path, pair.configs["snk"] if path.endswith("/config") else body).status
 
 
 def _last_role(member: Distributed) -> str:
@@ -189,12 +204,15 @@ def test_a_standby_forwards_answers_reads_and_takes_over_when_the_leader_is_kill
         assert same, (path, leader.rest.get(path), standby.rest.get(path))
 
     paths = ("/connectors?expand=status&expand=info", "/connectors/src/offsets", "/connectors/snk/status", "/")
-    with Reader(standby.rest, *paths) as reader:
+    with Reader(standby.rest, *paths) as reader, ThreadPoolExecutor(len(CHANGES)) as changers:
         leader.kill()
         began = time.monotonic()
+        # They wait for the next leader, which is the one that is asked.
+        changed = list(changers.map(lambda change: _status(standby.rest, pair, *change), CHANGES))
         pair.send(50)
         pair.wait()
         took_s = time.monotonic() - began
+    assert changed == list(CHANGES.values())
     assert (reader.failures, reader.answers > 10) == ([], True)
     print(f"records moved again {took_s:.1f} s after the leader was killed")
     assert took_s < TAKE_OVER_S_MAX, standby.log_tail()

@@ -47,6 +47,7 @@ class AskedConfig(Config):
 
 class Asked(Source[AskedConfig]):
     class_name = "test.Asked"
+
     @classmethod
     def validate(cls, config, connect):
         ask("validate", config.folder)

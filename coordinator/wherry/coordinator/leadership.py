@@ -29,6 +29,8 @@ CLAIM_RETRY_S: Final = 1.0
 REFUSED_AFTER_S: Final = 15.0
 """Members of a Kafka Connect cluster that was killed stay in the group for their session time-out, mostly 10 s."""
 LEADER_CACHE_S: Final = 1.0
+LEADER_FRESH_S: Final = 0.2
+"""What was told of the leader just now is not asked anew, however many have found it dead."""
 LEAVE_TIMEOUT_S: Final = 2.0
 DOUBT_S_MAX: Final = 10.0
 DOUBT_POLL_S: Final = 0.05
@@ -96,6 +98,7 @@ class Leadership:
         self._told = ""
         self._rejoin = False
         self._leader: tuple[float, str | None] = (0.0, None)
+        self._asking = threading.Lock()
         self._closing = threading.Event()
         self._left = threading.Event()
         self._consumer: Any = None
@@ -150,17 +153,19 @@ class Leadership:
         """
         if self.leads:
             return self._settings.url
-        asked_s, url = self._leader
-        if time.monotonic() - asked_s > LEADER_CACHE_S:
-            owner = self._admin.owner(self._settings.group, self._partition)
-            named = owner is not None and owner[0].startswith(_CLIENT_PREFIX)
-            url = owner[0].removeprefix(_CLIENT_PREFIX) if owner is not None and named else None
-            self._leader = time.monotonic(), url
+        with self._asking:  # whoever waits for it takes what another one has been told
+            asked_s, url = self._leader
+            if time.monotonic() - asked_s > LEADER_CACHE_S:
+                owner = self._admin.owner(self._settings.group, self._partition)
+                named = owner is not None and owner[0].startswith(_CLIENT_PREFIX)
+                url = owner[0].removeprefix(_CLIENT_PREFIX) if owner is not None and named else None
+                self._leader = time.monotonic(), url
         return None if url == self._settings.url else url
 
     def forget_leader(self) -> None:
         """Ask anew who leads: the one that was known does not answer."""
-        self._leader = 0.0, None
+        if time.monotonic() - self._leader[0] > LEADER_FRESH_S:
+            self._leader = 0.0, None
 
     def fenced(self) -> None:
         """A write was refused by the broker: another one leads."""

@@ -3,6 +3,8 @@
 As in Kafka Connect: the hidden parameter `forward` counts hops (absent, `true`, `false`), the third is refused; the
 caller's credentials go along, the leader's status, headers and body come back as they are. Reads are answered here,
 of what has been read of the topics; so whoever has changed something by us is answered only when we have read it too.
+While nobody leads, or the one who does is gone, a request waits for the next leader, which may be this coordinator, as
+in Kafka Connect requests wait for a rebalance. One that may have reached a leader before it ended is never sent again.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ log = logging.getLogger(__name__)
 FORWARD_TIMEOUT_S: Final = 90.0
 CONNECT_TIMEOUT_S: Final = 5.0
 LEADER_PATIENCE_S: Final = 30.0
-"""For finding out who leads while Kafka does not answer; clients wait longer than that for an answer."""
-LEADER_RETRY_S: Final = 0.5
+"""For a leader that can be asked, while one has died or Kafka does not answer; clients wait longer for an answer."""
+LEADER_RETRY_S: Final = 0.25
+LEADER_ASKERS_MAX: Final = 4
+"""Threads that ask Kafka who leads: the others are there for reads, however many changes wait."""
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 NO_LEADER: Final = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
@@ -44,6 +48,10 @@ _CHANGES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _HOPS: Final = {None: "true", "true": "false"}
 _NOT_SENT_ON: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 _NOT_SENT_BACK: Final = frozenset({"transfer-encoding", "connection", "content-encoding", "content-length"})
+
+
+class UnreachableError(ApiError):
+    """The leader got nothing of a request: whoever is asked next may carry it out."""
 
 
 class Leader(Protocol):
@@ -88,6 +96,7 @@ class Forwarding:
         self._catch_up = catch_up
         self._serves = serves
         self._clients: dict[str, Any] = {}
+        self._askers: anyio.CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, here or by the leader."""
@@ -98,13 +107,19 @@ class Forwarding:
             await self._here(scope, receive, send)
             return
         request = Request(scope, receive)
+        response: Response | None
         try:
-            response = await self._forward(request)
+            hops = _hops_of(request)
+            body = await _body_of(request)
+            response = await self._forward(request, hops, body)
         except ClientDisconnect:
             return
         except Exception as error:
             response = error_response(error, request=f"{request.method} {scope['path']}")
-        await response(scope, receive, send)
+        if response is None:  # the leader is this coordinator by now
+            await self._here(scope, _once_more(body, receive), send)
+        else:
+            await response(scope, receive, send)
 
     async def _here(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer here; a log level that was set goes to the others by the config topic."""
@@ -138,18 +153,26 @@ class Forwarding:
         logger = unquote(path.rstrip("/").rpartition("/")[2])
         self._set_level(logger, str(orjson.loads(body)["level"]).upper())
 
-    async def _forward(self, request: Request) -> Response:
+    async def _forward(self, request: Request, hops: str, body: bytes) -> Response | None:
+        """The leader's answer; None when this coordinator leads by now."""
+        deadline = anyio.current_time() + LEADER_PATIENCE_S
+        while (url := await self._leader_url(deadline)) is not None:
+            try:
+                return await self._forward_to(url, request, hops, body)
+            except UnreachableError:
+                if anyio.current_time() + LEADER_RETRY_S > deadline:
+                    raise
+            await anyio.sleep(LEADER_RETRY_S)
+        return None
+
+    async def _forward_to(self, url: str, request: Request, hops: str, body: bytes) -> Response:
         query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        asked = next((value for name, value in query if name == "forward"), None)
-        if asked not in _HOPS:
-            raise ConflictError(TOO_MANY_HOPS)
-        url = await self._leader_url()
         rest = [(name, value) for name, value in query if name != "forward"]
         raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
         path = raw_path.decode("ascii", "replace").partition("?")[0]
-        target = f"{url.rstrip('/')}{path}?{urlencode([*rest, ('forward', _HOPS[asked])])}"
+        target = f"{url.rstrip('/')}{path}?{urlencode([*rest, ('forward', hops)])}"
         log.debug("%s %s is for the leader at %s", request.method, path, url)
-        response = await self._send(request, target, await _body_of(request))
+        response = await self._send(request, target, body)
         if response.status_code < HTTPStatus.BAD_REQUEST:
             await anyio.to_thread.run_sync(self._read_on)
         location = response.headers.get("location", "")
@@ -159,22 +182,24 @@ class Forwarding:
             response.headers["location"] = base + location.removeprefix(url.rstrip("/"))
         return response
 
-    async def _leader_url(self) -> str:
-        """Where the leader is. A broker that is busy, or just comes back, is asked again for a while."""
-        deadline = anyio.current_time() + LEADER_PATIENCE_S
-        while True:
+    async def _leader_url(self, deadline: float) -> str | None:
+        """Where the leader is, None when that is here; asked again for a while, since one may have died just now."""
+        if self._askers is None:
+            self._askers = anyio.CapacityLimiter(LEADER_ASKERS_MAX)
+        while not self._leader.leads:
+            nobody: ApiError = ConflictError(NO_LEADER)
             try:
-                url = await anyio.to_thread.run_sync(self._leader.leader_url)
-                break
+                url = await anyio.to_thread.run_sync(self._leader.leader_url, limiter=self._askers)
+                if url is not None:
+                    return url
             except WherryError as error:
                 if error.error_class is not ErrorClass.TRANSIENT:
                     raise
-                if anyio.current_time() + LEADER_RETRY_S > deadline:
-                    raise UnavailableError(f"{NO_ANSWER} {error.message}") from error
+                nobody = UnavailableError(f"{NO_ANSWER} {error.message}")
+            if anyio.current_time() + LEADER_RETRY_S > deadline:
+                raise nobody
             await anyio.sleep(LEADER_RETRY_S)
-        if url is None:
-            raise ConflictError(NO_LEADER)
-        return url
+        return None
 
     def _read_on(self) -> None:
         try:
@@ -203,9 +228,40 @@ class Forwarding:
         except httpx2.HTTPError as error:
             self._leader.forget_leader()
             reason = str(error) or type(error).__name__
-            raise ApiError(f"IO Error trying to forward REST request: {reason}") from error
+            never_sent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)) and not _is_of_tls(error)
+            kind = UnreachableError if never_sent else ApiError
+            raise kind(f"IO Error trying to forward REST request: {reason}") from error
         back = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_SENT_BACK}
         return Response(answer.content, status_code=answer.status_code, headers=back)
+
+
+def _hops_of(request: Request) -> str:
+    """What the leader is told of the hops until it."""
+    query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    asked = next((value for name, value in query if name == "forward"), None)
+    if asked not in _HOPS:
+        raise ConflictError(TOO_MANY_HOPS)
+    return _HOPS[asked]
+
+
+def _once_more(body: bytes, receive: Receive) -> Receive:
+    """A body that has been read, to be read again; what comes after it comes from the client."""
+    left = [body]
+
+    async def again() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+def _is_of_tls(error: BaseException) -> bool:
+    """Whether a connection failed for certificates or the like, which the next attempt does not mend."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, ssl.SSLError):
+        found = found.__cause__ or found.__context__
+    return found is not None
 
 
 def _path(scope: Scope) -> str:

@@ -52,6 +52,19 @@ class Leader:
         self.forgotten += 1
 
 
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a leader here."""
+    monkeypatch.setattr(forward, "LEADER_RETRY_S", 0.01)
+    monkeypatch.setattr(forward, "LEADER_PATIENCE_S", 0.05)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits for a leader as long as it takes."""
+    monkeypatch.setattr(forward, "LEADER_PATIENCE_S", 60.0)
+
+
 @pytest.fixture
 def remote() -> Iterator[tuple[str, list[Any]]]:
     handler = type("Handler", (Recorder,), {"seen": []})
@@ -161,16 +174,13 @@ class Silent(Leader):
         return self.url
 
 
-def test_who_leads_is_asked_again_while_kafka_does_not_answer(remote, monkeypatch):
-    monkeypatch.setattr(forward, "LEADER_RETRY_S", 0.01)
+def test_who_leads_is_asked_again_while_kafka_does_not_answer(remote, patient):
     leader = Silent(remote[0], [TransientError("Kafka could not describe group c: no answer in time.")] * 3)
     assert ask(leader, "POST", "/connectors")[0] == 418
     assert len(remote[1]) == 1
 
 
-def test_a_leader_that_is_not_told_for_long_is_unavailable_in_words(monkeypatch):
-    monkeypatch.setattr(forward, "LEADER_RETRY_S", 0.01)
-    monkeypatch.setattr(forward, "LEADER_PATIENCE_S", 0.05)
+def test_a_leader_that_is_not_told_for_long_is_unavailable_in_words():
     why = "Kafka could not describe group c: no answer in time."
     status, _, body, _ = ask(Silent("http://never", [TransientError(why)] * 1000), "POST", "/connectors")
     assert (status, json.loads(body)["message"]) == (503, f"{NO_ANSWER} {why}")
@@ -209,8 +219,72 @@ def test_hops_are_counted_and_the_third_is_refused(remote):
 def test_a_leader_that_does_not_answer_is_an_error_and_is_asked_for_anew(free_tcp_port_of_nobody):
     leader = Leader(f"http://127.0.0.1:{free_tcp_port_of_nobody}")
     status, _, body, _ = ask(leader, "PUT", "/connectors/c/pause")
-    assert (status, leader.forgotten) == (500, 1)
+    assert (status, leader.forgotten > 0) == (500, True)
     assert json.loads(body)["message"].startswith("IO Error trying to forward REST request: ")
+
+
+class Succeeded(Leader):
+    """Leaders, or nobody, one after the other; the last one stays. The name of this coordinator is `here`."""
+
+    def __init__(self, *urls: str | None) -> None:
+        super().__init__(None)
+        self.urls = list(urls)
+
+    def leader_url(self) -> str | None:
+        url = self.urls.pop(0) if len(self.urls) > 1 else self.urls[0]
+        self.leads = url == "here"
+        return None if self.leads else url
+
+
+def test_a_request_waits_for_the_leader_after_the_one_that_died(remote, patient, free_tcp_port_of_nobody):
+    dead = f"http://127.0.0.1:{free_tcp_port_of_nobody}"
+    leader = Succeeded(dead, dead, None, None, remote[0])
+    assert ask(leader, "PUT", "/connectors/c/config", b"{}")[0] == 418
+    assert [(method, path, body) for method, path, _, body in remote[1]] == [
+        ("PUT", "/connectors/c/config?forward=true", b"{}")
+    ]
+
+
+def test_a_request_is_answered_here_when_this_coordinator_follows_the_one_that_died(patient, free_tcp_port_of_nobody):
+    dead = f"http://127.0.0.1:{free_tcp_port_of_nobody}"
+    target = "/admin/loggers/org.x?scope=cluster"
+    status, _, body, levels = ask(Succeeded(dead, None, "here"), "PUT", target, b'{"level": "warn"}', here=204)
+    assert (status, body) == (204, b"here")
+    assert levels == [("org.x", "WARN")], "its body has been read twice"
+
+
+@pytest.fixture
+def cutting() -> Iterator[tuple[str, list[str]]]:
+    """A leader that reads a request and ends without a word."""
+    seen: list[str] = []
+
+    class Cutting(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            seen.append(self.path)
+            self.close_connection = True
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cutting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_may_have_been_carried_out_is_not_sent_again(cutting, patient):
+    url, seen = cutting
+    status, _, body, _ = ask(Leader(url), "PUT", "/connectors/c/pause")
+    assert (status, seen) == (500, ["/connectors/c/pause?forward=true"])
+    assert json.loads(body)["message"].startswith("IO Error trying to forward REST request: ")
+
+
+def test_a_leader_whose_certificate_is_not_trusted_is_told_of_at_once(patient, remote):
+    leader = Leader(remote[0].replace("http:", "https:"))  # speaks no TLS at all
+    status, _, body, _ = ask(leader, "PUT", "/connectors/c/pause")
+    assert (status, leader.forgotten) == (500, 1)
+    assert "SSL" in json.loads(body)["message"]
 
 
 def test_a_level_for_the_cluster_is_spread_once_it_was_set_here():
