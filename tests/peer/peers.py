@@ -22,6 +22,7 @@ from tests.support.waiting import eventually
 from wherry.contract.manifest import Manifest
 from wherry.coordinator.api import KAFKA_VERSION
 from wherry.coordinator.dev.connect import JVM_OPTIONS, RealConnect
+from wherry.coordinator.dev.errors import PortTakenError
 from wherry.coordinator.dev.jars import KAFKA_VERSION as JARS_VERSION
 from wherry.coordinator.dev.jars import ensure_jars, jar_set
 
@@ -34,6 +35,7 @@ SETTINGS = {"key.converter": STRING, "value.converter": STRING, "offset.flush.in
 PLUGIN_VERSION = Manifest.load(REPOSITORY / "sidecars" / "filestream").version
 STORED = ("config", "offset", "status")
 START_TIMEOUT_S = 180.0
+PORTS_MAX = 3
 LIFE_TIMEOUT_S = 800.0
 REBALANCE_TIMEOUT_S = 30.0
 EXTENSION = jar_set(f"org.apache.kafka:connect-basic-auth-extension:{JARS_VERSION}", name="connect-basic-auth")
@@ -92,8 +94,7 @@ class Peer:
             settings = {**self._settings(), "offset.storage.file.filename": str(self.offsets_file)}
             members = [Standalone(bootstrap=self.bootstrap, settings=settings, directory=directory)]
         else:
-            self._worker = self._connect(directory)
-            self._worker.launch() if self.users else self._worker.start()
+            self._worker = self._begun(directory)
         for member in members:  # one after the other, so that the first one leads
             self._leader, self._worker = self._worker, member
             member.rest.authorization = self._authorization
@@ -114,6 +115,18 @@ class Peer:
             if self.name != CONNECT:
                 settings["wherry.rest.jaas.file"] = str(jaas)
         return settings
+
+    def _begun(self, directory: Path) -> RealConnect:
+        """The real worker, started; on another port when somebody was quicker with the one that was free."""
+        for attempt in range(PORTS_MAX):
+            worker = self._connect(directory)
+            try:
+                return worker.launch() if self.users else worker.start()
+            except PortTakenError:
+                worker.close()
+                if attempt + 1 == PORTS_MAX:
+                    raise
+        raise AssertionError("not reached")
 
     def _connect(self, directory: Path) -> RealConnect:
         # Its default way of looking for plugins takes 15 s longer to find the same ones.

@@ -27,7 +27,7 @@ from wherry.coordinator.config.mirrormaker import Flow, flows_of, unused
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.distributed import DistributedWorker
 from wherry.coordinator.main import StandaloneWorker, run, tell_versions
-from wherry.coordinator.manners import STOP_MS_MIN
+from wherry.coordinator.manners import STOP_MS_MIN, stop_ms
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,8 @@ RESTART_S: Final = 1.0
 RESTART_MAX_S: Final = 60.0
 STEADY_S: Final = 300.0
 """A flow that has run for so long has its pauses begin anew."""
-END_S: Final = STOP_MS_MIN / 1000 + 1.0
+END_SPARE_S: Final = 1.0
+"""Beyond what a flow gives its tasks to end, before its process is killed."""
 _CONFIG_WRONG: Final = 1
 """Exit code of a process that no restart would help; see the command line's."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -120,9 +121,10 @@ def run_flow(
 
 @dataclass(slots=True)
 class _Child:
-    """The process of a flow."""
+    """The process of a flow, and how long its end may take."""
 
     flow: Flow
+    end_s: float = STOP_MS_MIN / 1000 + END_SPARE_S
     process: subprocess.Popen[bytes] | None = None
     began_s: float = 0.0
     due_s: float = 0.0
@@ -139,7 +141,7 @@ def run_flows(flows: Sequence[Flow], arguments: Sequence[str]) -> int:
     Returns:
         The exit code of a flow whose settings are wrong.
     """
-    children = [_Child(flow) for flow in flows]
+    children = [_Child(flow, end_s_of(flow)) for flow in flows]
     try:
         while True:
             for child in children:
@@ -186,14 +188,24 @@ def _look_after(child: _Child, arguments: Sequence[str]) -> int | None:
     return code
 
 
+def end_s_of(flow: Flow) -> float:
+    """How long the process of a flow may take to end: what its worker gives its tasks, and a little more."""
+    try:
+        worker_ms = stop_ms(WorkerConfig.of(flow.worker, distributed=True, source=flow.name))
+    except ConfigError:
+        worker_ms = STOP_MS_MIN  # its own process says what is wrong, and ends by itself
+    return worker_ms / 1000 + END_SPARE_S
+
+
 def _end(children: Sequence[_Child]) -> None:
-    running = [child.process for child in children if child.process is not None]
-    for process in running:
+    """End all flows side by side, each in its own time."""
+    running = [(child.process, child.end_s) for child in children if child.process is not None]
+    for process, _ in running:
         process.terminate()
-    deadline = time.monotonic() + END_S
-    for process in running:
+    began_s = time.monotonic()
+    for process, end_s in sorted(running, key=lambda each: each[1]):
         try:
-            process.wait(max(deadline - time.monotonic(), 0.0))
+            process.wait(max(began_s + end_s - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,3 +93,32 @@ def test_flows_end_with_the_first_whose_settings_are_wrong(file: Path, monkeypat
     monkeypatch.setattr(mirror.subprocess, "Popen", lambda *_, **__: Ended(1))
     monkeypatch.setattr(mirror, "LOOK_S", 0.0)
     assert mirror.run_flows(mirror.load(file), ["mirror", "f"]) == 1
+
+
+class Ending(Ended):
+    """A process that takes its time to end."""
+
+    def __init__(self, takes_s: float) -> None:
+        super().__init__(0)
+        self.takes_s = takes_s
+        self.killed = False
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is not None and timeout < self.takes_s and not self.killed:
+            raise subprocess.TimeoutExpired("flow", timeout)
+        return self.code
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_a_flow_is_given_what_it_gives_its_tasks_to_end(file: Path) -> None:
+    file.write_text(FILE + "B.task.shutdown.graceful.timeout.ms = 30000\n")
+    patient, hasty = mirror.load(file)
+    assert (mirror.end_s_of(patient), mirror.end_s_of(hasty)) == (31.0, 6.0)
+    children = [mirror._Child(flow, mirror.end_s_of(flow)) for flow in (patient, hasty)]
+    ending = [Ending(20.0), Ending(20.0)]
+    for child, process in zip(children, ending, strict=True):
+        child.process = process  # type: ignore[assignment]  # it does what is needed of one
+    mirror._end(children)
+    assert [process.killed for process in ending] == [False, True]
