@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from wherry.worker.transform.dateformat import DateFormat
 ADDRESS = b"[B@"
 NUMBER = re.compile(rb"-?\d+\.\d+(?:[eE][+-]?\d+)?")
 ISO = re.compile(rb"([+-]?\d{4,})-(\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
+SINGLE_DIGITS_MAX = 9
 CYCLE_MS = 146_097 * 86_400_000
 _JAVA = DateFormat("EEE MMM dd HH:mm:ss 'UTC' yyyy")
 NUMBER_OR_WHOLE = re.compile(rb"-?\d+(?:\.\d+)?")
@@ -49,17 +50,53 @@ def _is_same_json(difference: Difference) -> bool:
     """Bare JSON that says the same: blanks, escapes and the form of fractions aside."""
     if difference.part != "written":
         return False
-    return all(one == other or _parsed(one) == _parsed(other) != _NONE for one, other in _pairs_of(difference))
+    return all(one == other or _is_same_bare(one, other) for one, other in _pairs_of(difference))
 
 
-_NONE = "no JSON"
+_NONE: Any = object()
 
 
-def _parsed(text: Any) -> str:
+def _parsed(text: Any) -> Any:
     try:
-        return json.dumps(json.loads(text), sort_keys=True) if isinstance(text, bytes) else _NONE
+        return json.loads(text) if isinstance(text, bytes) else _NONE
     except ValueError:
         return _NONE
+
+
+def _schema_of(value: Any) -> Any:
+    """The schema of JSON in an envelope; None where there is none, or no envelope."""
+    return value["schema"] if isinstance(value, dict) and value.keys() == {"schema", "payload"} else None
+
+
+def _is_same_bare(one: Any, other: Any) -> bool:
+    values = [_parsed(text) for text in (one, other)]
+    return _NONE not in values and not any(map(_schema_of, values)) and _says_the_same(None, *values)
+
+
+def _is_same_schematic(one: Any, other: Any) -> bool:
+    """Whether two texts of JSON have one schema, and payloads that differ in the order of maps alone."""
+    values = [_parsed(text) for text in (one, other)]
+    schemas = [_schema_of(value) for value in values]
+    if not all(isinstance(schema, dict) for schema in schemas) or json.dumps(schemas[0]) != json.dumps(schemas[1]):
+        return False
+    return _says_the_same(schemas[0], *(value["payload"] for value in values))
+
+
+def _says_the_same(schema: Any, one: Any, other: Any) -> bool:
+    """Whether two parsed values of a schema are the same; objects without a schema have no order, nor have maps."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    objects = isinstance(one, dict) and isinstance(other, dict)
+    if kind == "struct" and objects:
+        fields = {field["field"]: field for field in schema["fields"]}
+        return [*one] == [*other] and all(_says_the_same(fields[name], one[name], other[name]) for name in one)
+    if kind == "map" and objects:
+        return one.keys() == other.keys() and all(_says_the_same(schema["values"], one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        if kind == "map":  # pairs, whose keys are no texts
+            one, other = (sorted(pairs, key=json.dumps) for pairs in (one, other))
+        items = schema["items"] if kind == "array" else None
+        return len(one) == len(other) and all(map(_says_the_same, [items] * len(one), one, other))
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _pairs_of(difference: Difference) -> list[tuple[Any, Any]]:
@@ -73,9 +110,14 @@ def _is_order(difference: Difference) -> bool:
 def _is_same_map(one: Any, other: Any) -> bool:
     if one == other:
         return True
-    if not _texts(one, other) or not _is_map(one):
+    if not _texts(one, other):
         return False
-    return _entries(one) == _entries(other)
+    if _is_same_bare(one, other) or _is_same_schematic(one, other):
+        return True
+    if _NONE not in map(_parsed, (one, other)):
+        one, other = (NUMBER.sub(_single, text) for text in (one, other))
+        return _is_same_bare(one, other)
+    return _is_map(one) and _entries(one) == _entries(other)
 
 
 def _entries(text: bytes) -> list[bytes]:
@@ -84,8 +126,18 @@ def _entries(text: bytes) -> list[bytes]:
 
 
 def _single(number: re.Match[bytes]) -> bytes:
-    """The number, as exact as single precision is: see `_is_longer_float`."""
-    return repr(np.float32(float(number[0]))).encode()
+    return _single_of(number[0])
+
+
+def _single_of(number: bytes) -> bytes:
+    """The number, as exact as single precision is, if it can be one: see `_is_longer_float`."""
+    return repr(np.float32(float(number))).encode() if _may_be_single(number) else number
+
+
+def _may_be_single(number: bytes) -> bool:
+    """Whether a number has no more digits than Java prints of one of single precision."""
+    digits = re.sub(rb"[eE].*|[-.]", b"", number).strip(b"0")
+    return len(digits) <= SINGLE_DIGITS_MAX
 
 
 def _is_map(text: bytes) -> bool:
@@ -196,7 +248,7 @@ def _is_longer_float(difference: Difference) -> bool:
         if not _texts(one, other) or NUMBER.sub(b"#", one) != NUMBER.sub(b"#", other):
             return False
         for mine, theirs in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
-            if np.float32(float(mine)) != np.float32(float(theirs)):
+            if _single_of(mine) != _single_of(theirs):
                 return False
     return True
 
@@ -279,8 +331,25 @@ ACCEPTED: tuple[Accepted, ...] = (
 
 
 def reason_for(difference: Difference) -> str | None:
-    """Returns why a difference is accepted; None when it is not."""
-    return next((each.reason for each in ACCEPTED if each.covers(difference)), None)
+    """Returns why a difference is accepted; None when it is not.
+
+    A record may differ in its key for one reason and in its value for another.
+    """
+    reason = next((each.reason for each in ACCEPTED if each.covers(difference)), None)
+    if reason is not None:
+        return reason
+    reasons = [next((each.reason for each in ACCEPTED if each.covers(part)), None) for part in _parts(difference)]
+    found = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    return " ".join(found) if len(reasons) > 1 and None not in reasons else None
+
+
+def _parts(difference: Difference) -> list[Difference]:
+    """Differences of the columns of a record that differ, each as if it were the only one."""
+    one, other = difference.connect, difference.wherry
+    if not isinstance(one, Written) or not isinstance(other, Written):
+        return []
+    names = [name for name in one._fields if getattr(one, name) != getattr(other, name)]
+    return [replace(difference, wherry=one._replace(**{name: getattr(other, name)})) for name in names]
 
 
 def _texts(*values: Any) -> bool:
