@@ -193,7 +193,7 @@ static int members(reading_t *reading, wherry_field_t *children, int32_t count, 
             cursor->at = name + child->name_size + 1;
         } else {
             /* A name with escapes might be any other in disguise. */
-            if (!skip_text(cursor, &escaped) || escaped)
+            if (!skip_text(cursor, &escaped) || escaped || cursor->at - name > NAME_BYTES_MAX)
                 return -1;
             child = named(children, count, guess, name, cursor->at - 1 - name);
         }
@@ -266,7 +266,7 @@ EXPORT int32_t wherry_json_read(const int32_t *offsets, const uint8_t *data, con
         }
         cursor->at = data + offsets[row] + head;
         cursor->end = data + offsets[row + 1] - tail;
-        if (cursor->at >= cursor->end)
+        if (cursor->at >= cursor->end || cursor->end - cursor->at > TEXT_BYTES_MAX)
             return row;
         skip_blanks(cursor);
         if (!object(&reading, fields, 0))
@@ -287,6 +287,8 @@ EXPORT int32_t wherry_json_check(const int32_t *offsets, const uint8_t *data, co
             continue;
         cursor.at = data + offsets[row];
         cursor.end = data + offsets[row + 1];
+        if (cursor.end - cursor.at > TEXT_BYTES_MAX)
+            return row;
         skip_blanks(&cursor);
         if (cursor.at >= cursor.end || *cursor.at == 'n' || !skip_value(&cursor, 0))
             return row;

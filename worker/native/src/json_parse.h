@@ -19,8 +19,14 @@
 /* Objects and arrays within each other. */
 #define DEPTH_MAX 64
 
-/* Jackson takes numbers of no more digits than these. */
+/* What is longer may be more than Jackson takes, and is left to those who count exactly: the digits of a number, the
+ * bytes of a name, the characters of a text. */
 #define NUMBER_BYTES_MAX 1000
+#define NAME_BYTES_MAX 50000
+#define TEXT_BYTES_MAX 20000000
+
+/* Powers of ten beyond it are left to others too: Java's numbers know no end of them, but one of their digits. */
+#define POWER_MAX 100000
 
 typedef struct {
     const uint8_t *at;
@@ -242,16 +248,17 @@ SHARED int number(cursor_t *cursor, number_t *found) {
             negative = *at++ == '-';
         if (at >= end || !is_digit(*at))
             return 0;
-        for (; at < end && is_digit(*at); at++)
-            if (power < 100000)
-                power = power * 10 + (*at - '0');
+        for (; at < end && is_digit(*at) && power <= POWER_MAX; at++)
+            power = power * 10 + (*at - '0');
+        if (power > POWER_MAX)
+            return 0;
         exponent += negative ? -power : power;
         found->whole = 0;
         found->powered = 1;
     }
     found->exponent = (int32_t)exponent;
     cursor->at = at;
-    return 1;
+    return at - found->begin <= NUMBER_BYTES_MAX;
 }
 
 SHARED int skip_object(cursor_t *cursor, int depth) {
@@ -260,7 +267,8 @@ SHARED int skip_object(cursor_t *cursor, int depth) {
         return 1;
     for (;;) {
         int escaped;
-        if (!next_is(cursor, '"') || !skip_text(cursor, &escaped))
+        const uint8_t *name = cursor->at;
+        if (!next_is(cursor, '"') || !skip_text(cursor, &escaped) || cursor->at - name > NAME_BYTES_MAX)
             return 0;
         skip_blanks(cursor);
         if (!next_is(cursor, ':') || !skip_value(cursor, depth))
@@ -311,10 +319,8 @@ SHARED int skip_value(cursor_t *cursor, int depth) {
         return word(cursor, "false", 5);
     case 'n':
         return word(cursor, "null", 4);
-    default: {
-        const uint8_t *begin = cursor->at;
-        return number(cursor, &ignored) && cursor->at - begin <= NUMBER_BYTES_MAX;
-    }
+    default:
+        return number(cursor, &ignored);
     }
 }
 

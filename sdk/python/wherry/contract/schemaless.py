@@ -101,7 +101,7 @@ def bad_json(column: pa.Array) -> dict[int, str]:
 
 def _decode(text: str, whole: bool, exact: bool) -> Any:
     text = text.lstrip(SPACE)
-    value, end = (EXACT_DECODER if exact else _DECODER).raw_decode(text)
+    value, end = (EXACT_DECODER if exact else DECODER).raw_decode(text)
     if end < len(text) and text[end] not in SPACE:
         # A number must be set off from what follows; this is also how leading zeros show (0 in front of 07).
         number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
@@ -126,13 +126,36 @@ def _narrowed(value: Any, non_finite: type[float], text: Callable[[str], str]) -
     return text(value) if isinstance(value, str) else value
 
 
-def _fraction(text: str) -> Decimal:
+def fraction(text: str) -> Decimal:
+    """A number as exact as it is written.
+
+    Raises:
+        ValueError: A decimal of Java can't hold it: its power of ten, or how many digits it has behind the point.
+    """
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
-        raise ValueError("the exponent is out of range") from None
+        raise ValueError(_OUT_OF_RANGE) from None
+    if len(text) >= _HUGE_SIZE_MIN and ("e" in text or "E" in text) and number.is_finite():
+        power = int(text.lower().partition("e")[2])
+        if max(abs(power), -int(number.as_tuple().exponent)) > _POWER_MAX:
+            raise ValueError(_OUT_OF_RANGE)
+    return number
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse)
-EXACT_DECODER: Final = json.JSONDecoder(parse_constant=refuse, parse_float=_fraction)
+def _double(text: str) -> float:
+    """A number as a double.
+
+    Raises:
+        ValueError: See `fraction`.
+    """
+    return float(text) if len(text) < _HUGE_SIZE_MIN else float(fraction(text))
+
+
+_OUT_OF_RANGE: Final = "the exponent is out of range"
+_POWER_MAX: Final = (1 << 31) - 1
+_HUGE_SIZE_MIN: Final = len("1e2147483648")
+DECODER: Final = json.JSONDecoder(parse_constant=refuse, parse_float=_double)
+"""Reads JSON, its fractions as doubles."""
+EXACT_DECODER: Final = json.JSONDecoder(parse_constant=refuse, parse_float=fraction)
 """Reads JSON without losing digits."""

@@ -28,7 +28,7 @@ from wherry.contract.payload import from_payload, schemaless_payload, to_payload
 from wherry.contract.position import compact_json
 from wherry.contract.schema import from_field, to_form
 from wherry.contract.schemaless import BAD_JSON, loads
-from wherry.worker.convert import DataError
+from wherry.worker.convert import DataError, json_limits
 from wherry.worker.convert.json import JsonConverter
 from wherry.worker.convert.json_read import decoded
 
@@ -105,8 +105,12 @@ class JsonHeaders:
 
 
 def _bare(data: bytes) -> Any:
+    if not data:
+        return None
     try:
-        return loads(decoded(data), keep_halves=True) if data else None
+        text = decoded(data)
+        json_limits.check(text)
+        return loads(text, keep_halves=True)
     except ValueError:
         raise DataError(BAD_JSON, reason="BAD_JSON") from None
 

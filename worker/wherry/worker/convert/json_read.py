@@ -19,13 +19,14 @@ import re
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from wherry.contract.schema import DEFAULT
-from wherry.contract.schemaless import BAD_JSON, SPACE, parse, refuse
-from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.contract.schemaless import BAD_JSON, DECODER, SPACE, parse
+from wherry.worker.convert import Converted, DataError, Failure, Run, json_limits
 from wherry.worker.convert.json_native import all_sound, read_objects
 from wherry.worker.convert.json_rows import MISSING, RowRules, strict_value
 
@@ -113,8 +114,9 @@ def normal_text(data: bytes) -> str | None:
     text = decoded(data)
     if not text.strip(SPACE):
         return None
+    json_limits.check(text)
     try:
-        json.loads(text, parse_constant=refuse)
+        DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError:
@@ -212,6 +214,8 @@ class _Parsing:
         if self.empty_is_missing and not text:
             return MISSING
         try:
+            # Only of an envelope's payload nothing may follow, and it lies within the envelope.
+            json_limits.check(text, within=int(self.whole))
             return parse(text, whole=self.whole, exact=True)
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
@@ -268,7 +272,8 @@ def _read(lines: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | Non
     if not rows:
         return schema.empty_table()
     data = _data_of(lines)
-    if _suspicious(data, rows):
+    octets = np.frombuffer(data, np.uint8)
+    if _suspicious(data, octets, rows) or json_limits.may_exceed(lines, octets):
         return None
     try:
         table = pj.read_json(
@@ -286,9 +291,8 @@ def _read(lines: pa.Array, schema: pa.Schema, unexpected: str) -> pa.Table | Non
     return table if table.num_rows == rows else None
 
 
-def _suspicious(data: pa.Buffer, rows: int) -> bool:
+def _suspicious(data: pa.Buffer, octets: npt.NDArray[np.uint8], rows: int) -> bool:
     """Whether the bytes hold what pyarrow's parser takes and JSON doesn't: NaN, Infinity, a line feed inside a text."""
-    octets = np.frombuffer(data, np.uint8)
     if np.count_nonzero(octets == _LINE_FEED) != rows:
         return True
     before, after = octets[:-1], octets[1:]

@@ -19,7 +19,7 @@ from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
 from wherry.contract.schema import field_of, from_form, schema_of, to_form
 from wherry.contract.schemaless import BAD_JSON, EXACT_DECODER, SPACE, loads, parse
-from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.convert import Converted, DataError, Failure, Run, json_limits
 from wherry.worker.convert.json_forms import regular
 from wherry.worker.convert.json_native import read_objects
 from wherry.worker.convert.json_read import decoded, parse_json
@@ -90,6 +90,7 @@ class EnvelopeReader:
             return self._envelope(data)
         try:
             text = decoded(data)
+            json_limits.check(text)
             return self._fixed, parse(text, exact=True) if text.strip(SPACE) else MISSING
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
@@ -143,6 +144,7 @@ class EnvelopeReader:
             return None, None
         try:
             text = decoded(data)
+            json_limits.check(text)
             envelope = parse(text, exact=True) if text.strip(SPACE) else None
         except ValueError:
             raise DataError(BAD_JSON, reason="BAD_JSON") from None
@@ -175,6 +177,7 @@ class EnvelopeReader:
         try:
             text = data.decode()
             schema, end = EXACT_DECODER.raw_decode(text, len(_HEAD))
+            json_limits.check(text[len(_HEAD) : end], within=1)
         except (ValueError, RecursionError):
             return None
         if schema is None or not text.startswith(_MIDDLE, end):

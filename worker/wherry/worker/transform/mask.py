@@ -14,6 +14,7 @@ from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DataError, Float32, Instant, Int8, Int16, Int32
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order, to_float32
+from wherry.contract.schemaless import fraction
 from wherry.worker.transform.base import OnSide, filled, names_of
 from wherry.worker.transform.casting import narrowed
 from wherry.worker.transform.columns import Columns
@@ -154,9 +155,11 @@ class MaskField(OnSide):
         if self._replacement is None:
             return Decimal(0)
         try:
-            number = Decimal(self._replacement)
-        except InvalidOperation:
+            number = fraction(self._replacement)
+        except ValueError:
             number = Decimal("NaN")
+        if number.is_zero():
+            return abs(number)  # a decimal of Java has no negative zero
         if not number.is_finite() or "_" in self._replacement:
             raise DataError(f"Unable to convert {self._replacement} (class java.lang.String) to a number")
         return number
