@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,13 +115,14 @@ def dressed(data_type: pa.DataType, column: pa.Array) -> pa.Array:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Equal with the kinds of numbers; floats that print otherwise in Java 17 count by their value."""
+    """Equal with the kinds of numbers; floats that print otherwise in Java 17 count by their value and sign."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, float) and isinstance(other, float):
-        return one == other or pa.scalar(one, pa.float32()) == pa.scalar(other, pa.float32())
+        same = one == other or pa.scalar(one, pa.float32()) == pa.scalar(other, pa.float32())
+        return same and math.copysign(1.0, one) == math.copysign(1.0, other)
     return type(one) is type(other) and bool(one == other)
 
 
