@@ -86,6 +86,34 @@ def test_cases_are_matched_with_the_roles_of_the_manifest(tmp_path: Path) -> Non
     assert {name for one, name in pairs if one.any_class} == {"A", "B"}
 
 
+def test_a_class_tested_in_two_configurations_gets_the_cases_of_its_role_under_each_name(tmp_path: Path) -> None:
+    (tmp_path / "sidecar.yaml").write_text(
+        "{name: x, version: '1', run: [python, -V], classes: [{class: A, role: sink}]}"
+    )
+    (tmp_path / "conformance.yaml").write_text("classes: {A: {config: {}}, other: {class: A, config: {more: 1}}}")
+    target = Target.of_directory(tmp_path)
+    cases: dict[str, set[str]] = {"A": set(), "other": set()}
+    for one, name in target.pairs(load_cases()):
+        cases.setdefault(name, set()).add(one.name)
+    assert cases["A"] == cases["other"] != set()
+    assert not any(name.startswith("l2-read") for name in cases["other"])
+
+
+def test_a_case_runs_on_the_class_that_stands_behind_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, str]] = []
+
+    class Noting:
+        def __init__(self, session: Any, class_name: str, subject: ClassSubject, manifest: Any) -> None:
+            ran.append((class_name, subject.config["k"]))
+            raise Inapplicable("That is all.")
+
+    monkeypatch.setattr("wherry.conformance.runner.Running", Noting)
+    subject = Subject({"A": ClassSubject({"k": "1"}), "other": ClassSubject({"k": "2"}, class_name="A")})
+    one = Runner(Target(Command(("none",), Path()), subject))
+    assert [one.run_case(case("c"), name).class_name for name in ("A", "other")] == ["A", "other"]
+    assert ran == [("A", "1"), ("A", "2")]
+
+
 def test_a_subject_file_that_names_another_class_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sidecar.yaml").write_text(
         "{name: x, version: '1', run: [python, -V], classes: [{class: A, role: source}]}"

@@ -160,6 +160,16 @@ class Basket(Sink[BasketConfig]):
     let: ClassVar[threading.Event] = threading.Event()
     late: list[tuple[int, RowError]]
 
+    @classmethod
+    def validate(cls, config: BasketConfig, connect: bool) -> dict[str, str]:
+        return {"script": "It clashes."} if config.script == "clash" else {}
+
+    @classmethod
+    def sink_class_of(cls, config: BasketConfig) -> SinkClass:
+        if config.script == "clash":
+            raise ConfigError("It clashes.", key="script")
+        return cls.sink_class
+
     def open(self, task: SinkTask) -> list[Position] | None:
         self.late = []
         self.calls.append(("open", task.pipeline, task.task, list(task.partitions)))

@@ -80,6 +80,11 @@ def test_a_sink_tells_its_class_under_a_configuration(client: SidecarClient) -> 
     assert client.validate_config("test.Basket", {}).sink_class is SinkClass.TWO_PHASE
 
 
+def test_values_that_clash_are_told_though_a_sink_can_not_tell_its_class_under_them(client: SidecarClient) -> None:
+    found = client.validate_config("test.Basket", {"script": "clash"})
+    assert (found.errors, found.sink_class) == ({"script": ("It clashes.",)}, None)
+
+
 def test_an_unknown_class_is_told_with_the_known_ones(client: SidecarClient) -> None:
     with pytest.raises(ConfigError, match=r"no class Other; it has test\.Lines, test\.Basket") as refused:
         client.validate_config("Other", {})

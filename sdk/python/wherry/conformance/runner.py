@@ -41,7 +41,7 @@ class Result:
 
     Attributes:
         case: Name of the case.
-        class_name: The class; empty for the plugin as a whole.
+        class_name: The name the class is tested under; empty for the plugin as a whole.
         outcome: What came of it.
         message: Why it failed or was skipped.
         seconds: How long it took.
@@ -110,20 +110,22 @@ class Target:
         """
         manifest = Manifest.load(directory)
         read = Subject.load(subject or manifest.directory / SUBJECT_NAME)
-        unknown = sorted(set(read.classes) - {known.class_name for known in manifest.classes})
+        tested = {read.class_of(name) for name in read.classes}
+        unknown = sorted(tested - {known.class_name for known in manifest.classes})
         if unknown:
             raise UsageError(f"{read.path} tests {unknown[0]}, which the manifest doesn't have.")
         return cls(command_of(manifest, python=python), read, manifest)
 
     def pairs(self, cases: Sequence[Case]) -> list[tuple[Case, str]]:
-        """Returns the cases with the classes they are for, as far as the manifest tells."""
+        """Returns the cases with the names of the classes they are for, as far as the manifest tells."""
         roles = {} if self.manifest is None else {known.class_name: known.role for known in self.manifest.classes}
         plugin = [(case, "") for case in cases if case.role is None and not case.any_class]
         return plugin + [
             (case, name)
             for name in self.subject.classes
             for case in cases
-            if (case.any_class or case.role is not None) and roles.get(name) in (None, case.role, *_any(case))
+            if (case.any_class or case.role is not None)
+            and roles.get(self.subject.class_of(name)) in (None, case.role, *_any(case))
         ]
 
 
@@ -146,7 +148,7 @@ class Runner:
                 yield self._judge(case, class_name, selection)
 
     def run_case(self, case: Case, class_name: str) -> Result:
-        """Runs one case on one class (empty for the plugin as a whole)."""
+        """Runs one case on a class by the name it is tested under (empty for the plugin as a whole)."""
         begin = time.monotonic()
         subject = self._target.subject.classes.get(class_name)
         try:
@@ -182,7 +184,8 @@ class Runner:
             raise Inapplicable(str(subject.skip[case.name]))
         if case.own_process:
             self._session.stop()
-        running = Running(self._session, class_name, subject, self._target.manifest)
+        tested = class_name if subject is None else subject.class_name or class_name
+        running = Running(self._session, tested, subject, self._target.manifest)
         try:
             if subject is not None:
                 running.variables.fill(subject.config)

@@ -8,6 +8,9 @@
         config: {file: $scratch/out.txt}
         value: {kind: text, sample: "row $n"}
         verify: {file: $scratch/out.txt}
+      printer-of-json:                                # the same class once more, configured in another way
+        class: wherry.example.PrinterSink
+        config: {file: $scratch/out.txt, format: json}
 
 Variables in any text: `$scratch` (a new folder for each case), `$unique` (a short text, new for each case),
 `$env.NAME` (an environment variable; the class is skipped when it isn't set). In samples: `$n` (the row's number) and
@@ -67,6 +70,7 @@ class ClassSubject:
         bad_config: Values that are wrong, one key each, checked one after another.
         verify: Sinks: how the rows at the destination are counted: `file`, or `command` that prints the number.
         skip: Cases that don't apply, with the reason.
+        class_name: The class, where it isn't the name under which this stands (`class` in the file); empty where it is.
     """
 
     config: Mapping[str, str]
@@ -80,6 +84,7 @@ class ClassSubject:
     bad_config: Mapping[str, str] = field(default_factory=dict)
     verify: Mapping[str, Any] = field(default_factory=dict)
     skip: Mapping[str, str] = field(default_factory=dict)
+    class_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class Subject:
     """A plugin under test.
 
     Attributes:
-        classes: How its classes are tested, by class name.
+        classes: How its classes are tested, by class name; a class that is tested in several configurations stands
+            under several names.
         path: Where this was read; for sentences.
     """
 
@@ -112,8 +118,12 @@ class Subject:
             raise UsageError(f"{path} must be a mapping with one member, classes.")
         return cls({name: _class(path, name, members) for name, members in classes.items()}, path)
 
+    def class_of(self, name: str) -> str:
+        """Returns the class that is tested under a name."""
+        return self.classes[name].class_name or name
 
-_MEMBERS: Final = frozenset(member.name for member in fields(ClassSubject))
+
+_MEMBERS: Final = frozenset(member.name for member in fields(ClassSubject)) - {"class_name"} | {"class"}
 
 
 class Variables:
@@ -227,7 +237,7 @@ def _class(path: Path, name: str, members: Any) -> ClassSubject:
     unknown = sorted(set(members) - _MEMBERS)
     if unknown:
         raise UsageError(f"{path}: {name} has no member {unknown[0]}; there are {', '.join(sorted(_MEMBERS))}.")
-    given = {member: members[member] for member in members if member not in ("config", "value", "key", "skip")}
+    given = {member: members[member] for member in members if member not in ("config", "value", "key", "skip", "class")}
     for member in ("value", "key"):
         if member in members:
             given[member] = _sample(path, f"{name}.{member}", members[member])
@@ -235,7 +245,7 @@ def _class(path: Path, name: str, members: Any) -> ClassSubject:
     if not isinstance(skip, dict):
         raise UsageError(f"{path}: {name}.skip must map cases to reasons.")
     texts = {str(key): _text(value) for key, value in members["config"].items()}
-    return ClassSubject(config=texts, skip=skip, **given)
+    return ClassSubject(config=texts, skip=skip, class_name=str(members.get("class", "")), **given)
 
 
 def _text(value: Any) -> str:

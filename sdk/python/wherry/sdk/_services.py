@@ -227,7 +227,9 @@ class PluginService:
             config = plugin.config_type.parse(values)
             connect = request.level == plugin_pb2.VALIDATION_LEVEL_CONNECT
             findings = {name: _findings(found) for name, found in plugin.validate(config, connect).items()}
-            sink_class = plugin.sink_class_of(config) if issubclass(plugin, Sink) else None
+            # Values that don't go together mean nothing to an author's method: it would fail, and hide what was found.
+            if issubclass(plugin, Sink) and not any(found.errors for found in findings.values()):
+                sink_class = plugin.sink_class_of(config)
         hidden = {known.name for known in definition.keys if known.type is ConfigType.PASSWORD}
         return plugin_pb2.ValidateConfigResponse(
             values=[

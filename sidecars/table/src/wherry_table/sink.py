@@ -33,7 +33,9 @@ class TableConfig(Config):
         doc="Kind of file; auto goes by its name: .sqlite, .sqlite3 and .db are SQLite, others DuckDB.",
         one_of=("auto", "duckdb", "sqlite"),
     )
-    table_name_format: str = key(default="${topic}", doc="Name of the table; ${topic} stands for the topic.")
+    table_name_format: str = key(
+        default="${topic}", doc="Name of the table; ${topic} stands for the topic.", non_empty=True
+    )
 
 
 class _Shared:
