@@ -1,11 +1,13 @@
-"""Sinks of a whole worker: topics that appear while it runs, and rows that are staged when it is killed."""
+"""Sinks of a whole worker: topics that appear while it runs, rows that are staged when it is killed, bytes as they are."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.support.pumps import fill
 from tests.support.standalone import Standalone
@@ -16,6 +18,7 @@ from wherry.coordinator.dev.kafka import EmbeddedKafka
 
 PLUGINS = Path(__file__).parent / "plugins"
 FLOW_TIMEOUT_S = 120.0
+INTEGERS = "org.apache.kafka.connect.converters.IntegerConverter"
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,34 @@ def test_topics_that_appear_and_partitions_that_are_added_are_read_while_the_sin
     assert eventually(lambda: len(done(tmp_path)) >= 30, FLOW_TIMEOUT_S), worker.log_tail()
     found = [line.partition(":")[2] for line in done(tmp_path)]
     assert sorted(found) == sorted([f"{name}{number}" for name in ("a", "more", "b") for number in range(10)])
+
+
+def test_a_sink_that_converts_by_itself_gets_the_bytes_of_records_whatever_the_converters_are(
+    worker: Standalone, bootstrap: str, tmp_path: Path
+) -> None:
+    topic = create_topic(bootstrap, f"plain-{tmp_path.name}")
+    records = [
+        {"value": b"\xff{damaged", "key": b"\x00\x01", "headers": [("h", b"\xfe"), ("none", None)]},
+        {"value": None, "key": None},
+        {"value": b"", "key": b"k"},
+    ]
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for record in records:
+        producer.produce(topic, **record)  # type: ignore[arg-type]
+    assert producer.flush(60) == 0
+    out = tmp_path / "out.txt"
+    own = {"value.converter": "com.example.OwnConverter", "key.converter": INTEGERS}
+    config = {"connector.class": "wherry.test.PlainSink", "topics": topic, "file": str(out), **own}
+    route = {"transforms": "r", "transforms.r.type": "RegexRouter"}
+    route |= {"transforms.r.regex": "a", "transforms.r.replacement": "b"}
+    refused = worker.rest.call("POST", "/connectors", {"name": "plain", "config": {**config, **route}})
+    assert (refused.status, "takes records as bytes" in refused.body["message"]) == (400, True)
+    create(worker, "plain", config)
+    assert eventually(lambda: out.exists() and len(out.read_text().splitlines()) == 3, FLOW_TIMEOUT_S), (
+        worker.log_tail()
+    )
+    shown = [(each["key"], each["value"], each.get("headers", [])) for each in records]
+    assert [ast.literal_eval(line) for line in out.read_text().splitlines()] == shown
 
 
 def test_what_was_staged_is_seen_once_though_the_coordinator_dies_while_it_is_applied(

@@ -130,6 +130,7 @@ class Grants:
             config=config,
             secrets=secrets,
             typed=described.capabilities.typed,
+            raw=described.capabilities.raw,
             parkable=described.capabilities.parkable,
         )
 

@@ -99,6 +99,16 @@ def test_a_class_tested_in_two_configurations_gets_the_cases_of_its_role_under_e
     assert not any(name.startswith("l2-read") for name in cases["other"])
 
 
+def test_a_class_may_be_put_to_some_cases_only(tmp_path: Path) -> None:
+    (tmp_path / "sidecar.yaml").write_text(
+        "{name: x, version: '1', run: [python, -V], classes: [{class: A, role: sink}]}"
+    )
+    (tmp_path / "conformance.yaml").write_text("classes: {A: {config: {}, only: [l3-rows-arrive, 'l3-stop*']}}")
+    pairs = Target.of_directory(tmp_path).pairs(load_cases())
+    assert {one.name for one, name in pairs if name} == {"l3-rows-arrive", "l3-stop-in-time"}
+    assert any(one.name == "l1-describe" for one, _ in pairs)
+
+
 def test_a_case_runs_on_the_class_that_stands_behind_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, str]] = []
 

@@ -33,6 +33,7 @@ def test_a_sound_description_passes() -> None:
         (description(class_name=""), "has no name or no role"),
         (description(source_class=0), "the source class 0"),
         (description(sink_class=1), "the sink class 1"),
+        (description(capabilities=plugin_pb2.Capabilities(raw=True, typed=True)), "bytes as they are .raw. and for"),
         (description(config=[key(), key()]), "has a key twice"),
         (description(config=[key(documentation="")]), "doesn't tell what k does"),
         (description(config=[key(required=True, default_value="1")]), "requires k, which has a default"),

@@ -30,6 +30,7 @@ def test_values_of_a_configuration_become_texts(tmp_path: Path) -> None:
         ("classes: {A: {config: {}, value: {kind: song, sample: x}}}", "A.value must be a mapping with kind"),
         ("classes: {A: {config: {}, value: {kind: struct, sample: {a: 1}}}}", "A.value.fields must name"),
         ("classes: {A: {config: {}, skip: [x]}}", "A.skip must map cases to reasons"),
+        ("classes: {A: {config: {}, only: l3-x}}", "A.only must be a list"),
         ("{", "isn't YAML"),
     ],
 )

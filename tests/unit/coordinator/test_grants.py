@@ -166,3 +166,9 @@ def test_the_sinks_class_decides_whether_rows_are_staged_also_behind_a_source(
     pipeline = {"connector.class": "SOURCE", "sink.connector.class": "SINK"}
     assert made.stages(ConnectorSpec("c", Kind.SOURCE, pipeline)) is stages
     assert not made.stages(ConnectorSpec("c", Kind.SOURCE, {"connector.class": "SOURCE"}))
+
+
+@pytest.mark.parametrize("ability", ["typed", "raw"])
+def test_a_lease_tells_how_a_sink_takes_its_records(ability: str) -> None:
+    made = grants(Role.SINK, **{ability: True}).lease(effect(Kind.SINK), ())
+    assert [each.name for each, set_ in made.sidecars[0].ListFields() if each.name in ("typed", "raw")] == [ability]

@@ -283,6 +283,8 @@ class _Builder:
         return KafkaReader(client, [self._positions.get(name) or Position(name, None) for name in partitions])
 
     def _steps(self) -> tuple[Step, ...]:
+        if self._kind is PipelineKind.SINK and self._specs[Role.SINK].raw:
+            return ()  # it converts by itself, and the coordinator lets no transformation through
         links = chain_of(self._config, is_sink=self._kind is PipelineKind.SINK, served=self._transforms)
         transforms: tuple[Step, ...] = (Transforms(links),) if links else ()
         if self._kind is PipelineKind.MIRROR:

@@ -103,8 +103,11 @@ def validate(
         _check_source(report, description)
         _check_exactly_once(report, description, rules)
     _show_overrides(report, description.role, rules.overrides)
-    for side in ("header", "key", "value"):
-        _check_converter(report, side, rules)
+    if description.role is Role.SINK and description.capabilities.raw:
+        _check_raw(report, description)
+    else:
+        for side in ("header", "key", "value"):
+            _check_converter(report, side, rules)
     for name, errors in errorkeys.problems(config, description.role).items():
         report.add(name, *errors)
     for name, problems in (found or {}).items():
@@ -165,6 +168,17 @@ def _check_converter(report: Report, side: str, rules: ConnectorRules) -> None:
     settings = {setting.name: setting for setting in found.keys}
     for setting in in_map_order(settings):
         report.check_of(settings[setting], f"{key}.", given={"converter.type": side})
+
+
+def _check_raw(report: Report, description: ClassDescription) -> None:
+    """A sink that converts by itself: which converters there are is its own matter, but nobody else sees a record."""
+    for side in ("header", "key", "value"):
+        report.hide(f"{side}.converter.plugin.version")
+    if report.texts("transforms"):
+        told = (
+            f"{description.class_name} takes records as bytes, which no transformation looks into. Remove transforms."
+        )
+        report.add("transforms", told)
 
 
 def _wrong_converter(report: Report, key: str, name: str) -> None:

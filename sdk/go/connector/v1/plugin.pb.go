@@ -878,7 +878,9 @@ type Capabilities struct {
 	AlterOffsets bool `protobuf:"varint,4,opt,name=alter_offsets,json=alterOffsets,proto3" json:"alter_offsets,omitempty"`
 	// A sink that wants records with a schema: the engine parses JSON into the schema of EnsureTarget.
 	Typed bool `protobuf:"varint,5,opt,name=typed,proto3" json:"typed,omitempty"`
-	// A sink that takes key, value and header bytes untouched and converts by itself.
+	// A sink that takes key, value and header bytes untouched and converts by itself: converters that the connector or
+	// the worker names count for nothing, transformations are refused. Where records don't come from Kafka, the class
+	// can't be used. Rules out `typed`.
 	Raw bool `protobuf:"varint,6,opt,name=raw,proto3" json:"raw,omitempty"`
 	// Sources that group rows into transactions by marks.
 	TransactionBoundaries bool `protobuf:"varint,7,opt,name=transaction_boundaries,json=transactionBoundaries,proto3" json:"transaction_boundaries,omitempty"`

@@ -125,6 +125,7 @@ class Target:
             for name in self.subject.classes
             for case in cases
             if (case.any_class or case.role is not None)
+            and _is_among(case, self.subject.classes[name].only)
             and roles.get(self.subject.class_of(name)) in (None, case.role, *_any(case))
         ]
 
@@ -218,6 +219,10 @@ def known_failing(path: Path) -> frozenset[str]:
 
 def _any(case: Case) -> tuple[Role, ...]:
     return (Role.SOURCE, Role.SINK, Role.TRANSFORM) if case.any_class else ()
+
+
+def _is_among(case: Case, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
 
 
 def _matches(patterns: Sequence[str], case: str, class_name: str) -> bool:

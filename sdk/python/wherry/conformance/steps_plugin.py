@@ -240,6 +240,8 @@ def _expect_sound(description: plugin_pb2.ClassDescription) -> None:
         raise Failure(f"{name} has the role {description.role} and the sink class {description.sink_class}.")
     if (description.role == common_pb2.ROLE_SOURCE) != bool(description.source_class):
         raise Failure(f"{name} has the role {description.role} and the source class {description.source_class}.")
+    if description.capabilities.raw and description.capabilities.typed:
+        raise Failure(f"{name} asks for bytes as they are (raw) and for values with a schema (typed) at once.")
     keys = [key.name for key in description.config]
     if len(keys) != len(set(keys)) or "" in keys:
         raise Failure(f"{name} has a key twice or one without a name.")

@@ -11,6 +11,7 @@
       printer-of-json:                                # the same class once more, configured in another way
         class: wherry.example.PrinterSink
         config: {file: $scratch/out.txt, format: json}
+        only: [l3-rows-arrive]
 
 Variables in any text: `$scratch` (a new folder for each case), `$unique` (a short text, new for each case),
 `$env.NAME` (an environment variable; the class is skipped when it isn't set). In samples: `$n` (the row's number) and
@@ -23,7 +24,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -70,6 +71,8 @@ class ClassSubject:
         bad_config: Values that are wrong, one key each, checked one after another.
         verify: Sinks: how the rows at the destination are counted: `file`, or `command` that prints the number.
         skip: Cases that don't apply, with the reason.
+        only: Patterns of the cases that are run; empty means all. For a further configuration of a class, or a class that
+            shares its code with another, whose other cases would show nothing new.
         class_name: The class, where it isn't the name under which this stands (`class` in the file); empty where it is.
     """
 
@@ -84,6 +87,7 @@ class ClassSubject:
     bad_config: Mapping[str, str] = field(default_factory=dict)
     verify: Mapping[str, Any] = field(default_factory=dict)
     skip: Mapping[str, str] = field(default_factory=dict)
+    only: Sequence[str] = ()
     class_name: str = ""
 
 
@@ -244,6 +248,9 @@ def _class(path: Path, name: str, members: Any) -> ClassSubject:
     skip = members.get("skip", {})
     if not isinstance(skip, dict):
         raise UsageError(f"{path}: {name}.skip must map cases to reasons.")
+    only = members.get("only", [])
+    if not isinstance(only, list) or not all(isinstance(pattern, str) for pattern in only):
+        raise UsageError(f"{path}: {name}.only must be a list of patterns of cases.")
     texts = {str(key): _text(value) for key, value in members["config"].items()}
     return ClassSubject(config=texts, skip=skip, class_name=str(members.get("class", "")), **given)
 

@@ -42,7 +42,7 @@ class Capabilities:
         parkable: An idle task may be parked: nothing arrives that only a running stream would see.
         alter_offsets: Alters offsets it keeps outside, or checks them.
         typed: A sink that wants records with a schema: the engine parses JSON into the schema of EnsureTarget.
-        raw: A sink that takes key, value and header bytes untouched and converts by itself.
+        raw: A sink that takes key, value and header bytes untouched and converts by itself; rules out `typed`.
         transaction_boundaries: Sources that group rows into transactions by marks.
         deletes: Sinks that delete the row of a key on a null value.
     """

@@ -64,7 +64,8 @@ class Sink(Plugin[ConfigT]):
     Attributes:
         sink_class: APPEND, IDEMPOTENT, TWO_PHASE or TRANSACTIONAL; decides which guarantee a pipeline can give.
         typed: Whether it wants records with a schema: the engine parses JSON into the schema of `ensure_target`.
-        raw: Whether it takes key, value and header bytes untouched.
+        raw: Whether it takes key, value and header bytes untouched, whatever converters are configured; not together
+            with `typed`.
         deletes: Whether a null value deletes the row of its key.
         parkable: Whether an idle task may be stopped until records come: it keeps nothing that a close would lose.
         batch_seq: Number of the batch being written, for `reject`.

@@ -1,6 +1,7 @@
-"""A two-phase sink for tests: a flush stages a file nobody sees, a commit moves it to where it is seen.
+"""Sinks for tests. A two-phase one: a flush stages a file nobody sees, a commit moves it to where it is seen.
 
 Its commit can be told to hang, before or after it has moved the file, so that a test can kill whoever asked for it.
+And one that takes bytes as they are.
 """
 
 from __future__ import annotations
@@ -61,5 +62,19 @@ class Staging(Sink[StagingConfig]):
             time.sleep(HANG_S)
 
 
+class PlainConfig(Config):
+    file: str = key(doc="File to append to.", importance="high")
+
+
+class Plain(Sink[PlainConfig]):
+    """Shows the bytes it gets."""
+
+    class_name, version, raw = "wherry.test.PlainSink", "0.1.0", True
+
+    def write(self, records: list[Record]) -> None:
+        with Path(self.config.file).open("a") as file:
+            file.writelines(f"{(record.key, record.value, record.headers)}\n" for record in records)
+
+
 if __name__ == "__main__":
-    serve(Staging)
+    serve(Staging, Plain)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wherry.contract.config import ConfigDef, ConfigKey, ConfigType, Importance, NonEmptyValidator
-from wherry.contract.description import ClassDescription, Role
+from wherry.contract.description import Capabilities, ClassDescription, Role
 from wherry.coordinator.config import connector
 from wherry.coordinator.config.clientkeys import OverrideError
 from wherry.coordinator.config.connector import ConnectorRules, validate
@@ -71,6 +71,20 @@ def test_a_converter_of_another_making_is_refused():
     assert errors({**GOOD, "value.converter": "nope"}) == {
         "value.converter": ["Invalid value nope for configuration value.converter: Class nope could not be found."]
     }
+
+
+def test_a_sink_that_takes_bytes_has_converters_of_its_own_but_no_transformation():
+    raw = ClassDescription("x.RawSink", Role.SINK, ConfigDef([FILE]), capabilities=Capabilities(raw=True))
+    assert errors({**GOOD_SINK, "value.converter": "com.example.Mine"}, raw) == {}
+    route = {
+        "transforms": "r",
+        "transforms.r.type": "RegexRouter",
+        "transforms.r.regex": "a",
+        "transforms.r.replacement": "b",
+    }
+    told = "x.RawSink takes records as bytes, which no transformation looks into. Remove transforms."
+    assert errors({**GOOD_SINK, **route}, raw) == {"transforms": [told]}
+    assert errors({**GOOD_SINK, **route}, SINK) == {}
 
 
 def test_a_converters_settings_are_checked_and_shown():

@@ -128,14 +128,6 @@ class WriteHeaders:
         return self._converters.headers.written(column, for_sink=self._for_sink)
 
 
-class Untouched:
-    """Hands batches through as they are: mirrors, direct pipelines, and sinks that convert by themselves."""
-
-    def apply(self, batch: Batch, raw: Batch) -> Stepped:
-        """Returns the batch."""
-        return Stepped(((batch, raw),))
-
-
 def keep_rows(batch: Batch, rows: list[int]) -> Batch:
     """Returns some rows of a batch, by rising index; a mark stays after the rows it stood after."""
     schema = batch.records.schema

@@ -162,7 +162,7 @@ class ExactlyOnce(_message.Message):
     def __init__(self, transactional_id: _Optional[str] = ..., offsets_topic: _Optional[str] = ..., boundary: _Optional[_Union[TransactionBoundary, str]] = ..., interval_ms: _Optional[int] = ...) -> None: ...
 
 class SidecarSpec(_message.Message):
-    __slots__ = ("plugin", "plugin_directory", "class_name", "role", "connector", "generation", "config", "secrets", "typed", "parkable", "alias")
+    __slots__ = ("plugin", "plugin_directory", "class_name", "role", "connector", "generation", "config", "secrets", "typed", "parkable", "alias", "raw")
     class ConfigEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +188,7 @@ class SidecarSpec(_message.Message):
     TYPED_FIELD_NUMBER: _ClassVar[int]
     PARKABLE_FIELD_NUMBER: _ClassVar[int]
     ALIAS_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
     plugin: str
     plugin_directory: str
     class_name: str
@@ -199,7 +200,8 @@ class SidecarSpec(_message.Message):
     typed: bool
     parkable: bool
     alias: str
-    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., class_name: _Optional[str] = ..., role: _Optional[_Union[_common_pb2.Role, str]] = ..., connector: _Optional[str] = ..., generation: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., typed: bool = ..., parkable: bool = ..., alias: _Optional[str] = ...) -> None: ...
+    raw: bool
+    def __init__(self, plugin: _Optional[str] = ..., plugin_directory: _Optional[str] = ..., class_name: _Optional[str] = ..., role: _Optional[_Union[_common_pb2.Role, str]] = ..., connector: _Optional[str] = ..., generation: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ..., secrets: _Optional[_Mapping[str, str]] = ..., typed: bool = ..., parkable: bool = ..., alias: _Optional[str] = ..., raw: bool = ...) -> None: ...
 
 class LeasePolicy(_message.Message):
     __slots__ = ("report_interval_ms", "commit_interval_ms", "idle_park_ms", "coordinator_timeout_ms", "drain_timeout_ms")
