@@ -1,4 +1,4 @@
-"""Sinks of a whole worker: topics that appear while it runs, rows that are staged when it is killed, bytes as they are."""
+"""Sinks of a whole worker: topics that appear while it runs, bytes as they are, rows staged when it is killed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """Records that can't be delivered: what the dead letter topic gets, byte for byte and header for header.
 
 Both read the same poison; each has topics of its own. The stack trace is the only header whose text may differ: one is
-Java's, the other Python's.
+Java's, the other Python's. A sink that shows what it gets is told of records that transformations have moved where they
+were read, as the letters are.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.peer.differential.plugins import PLUGIN, built
 from tests.peer.peers import CONNECT, WHERRY, Peer, together
 from tests.peer.steps import SINK_CLASS, wait_until
 from tests.support.topics import consume, create_topic, group_offsets
@@ -77,6 +80,24 @@ CASES: Mapping[str, Case] = {
         {**ALL, **WITH_CONTEXT, "value.converter": f"{CONVERTERS}.IntegerConverter"},
         2,
     ),
+    "moved": Case(
+        ({"value": b"1"}, {"value": b"no number", "key": b"k"}, {"value": b"2"}, {"value": b"3"}),
+        {
+            **ALL,
+            **WITH_CONTEXT,
+            "connector.class": "wherry.peer.RecordsSink",
+            "refuse": "2",
+            "transforms": "route,move,cast",
+            "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.route.regex": "moved-(.*)",
+            "transforms.route.replacement": "elsewhere-$1",
+            "transforms.move.type": "wherry.peer.Repartition",
+            "transforms.move.partition": "7",
+            "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+            "transforms.cast.spec": "int32",
+        },
+        2,
+    ),
     "plain": Case(
         ({"value": b"{damaged", "key": b"k", "headers": [("own", b"1")]}, {"value": b"{again"}),
         {**ALL, **BARE_JSON},
@@ -98,6 +119,7 @@ class Kept:
     letters: dict[str, list[Letter]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     offsets: dict[str, int | None] = field(default_factory=dict)
+    shown: list[Any] = field(default_factory=list)
 
 
 def play(peer: Peer, kept: Kept) -> None:
@@ -129,6 +151,8 @@ def play(peer: Peer, kept: Kept) -> None:
                     lambda g=group, p=place, e=end: group_offsets(peer.bootstrap, g, p[0]).get(p) == e, f"{name} ends"
                 )
             kept.offsets[name] = group_offsets(peer.bootstrap, group, place[0]).get(place)
+        lines = (peer.directory / "moved").read_text().splitlines()
+        kept.shown = [json.loads(peer.neutral(line)) for line in lines]
     finally:
         peer.stop()
 
@@ -161,7 +185,8 @@ def letter_of(peer: Peer, message: Any) -> Letter:
 def both(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Kept]:
     """What both have made of the same poison."""
     folder: Path = tmp_path_factory.mktemp("letters")
-    peers = [Peer(name, folder / name, kafka_address) for name in (CONNECT, WHERRY)]
+    plugins = {CONNECT: f"{built(folder)}", WHERRY: f"{PLUGIN}"}
+    peers = [Peer(name, folder / name, kafka_address, settings={"plugin.path": plugins[name]}) for name in plugins]
     kept = {peer.name: Kept() for peer in peers}
     together(peers, lambda peer: play(peer, kept[peer.name]))
     return kept
@@ -172,6 +197,13 @@ def test_both_write_the_same_letters(both: Mapping[str, Kept], case: str) -> Non
     real = both[CONNECT].letters[case]
     assert len(real) == CASES[case].letters
     assert both[WHERRY].letters[case] == real
+
+
+def test_both_tell_a_sink_where_the_records_were_read_that_it_finds_elsewhere(both: Mapping[str, Kept]) -> None:
+    places = ("topic", "partition", "offset", "original_topic", "original_partition", "original_offset")
+    real = [[record[place] for place in places] for record in both[CONNECT].shown]
+    assert real == [["elsewhere-{x}", 7, offset, "moved-{x}", 0, offset] for offset in (0, 3)]
+    assert [[record[place] for place in places] for record in both[WHERRY].shown] == real
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -16,6 +16,7 @@ COMPILE_TIMEOUT_S = 120.0
 _SERVICES = {
     "org.apache.kafka.connect.source.SourceConnector": "wherry.peer.RecordsSource",
     "org.apache.kafka.connect.sink.SinkConnector": "wherry.peer.RecordsSink",
+    "org.apache.kafka.connect.transforms.Transformation": "wherry.peer.Repartition",
 }
 
 

@@ -71,8 +71,8 @@ class ClassSubject:
         bad_config: Values that are wrong, one key each, checked one after another.
         verify: Sinks: how the rows at the destination are counted: `file`, or `command` that prints the number.
         skip: Cases that don't apply, with the reason.
-        only: Patterns of the cases that are run; empty means all. For a further configuration of a class, or a class that
-            shares its code with another, whose other cases would show nothing new.
+        only: Patterns of the cases that are run; empty means all. For a further configuration of a class, or a class
+            that shares its code with another, whose other cases would show nothing new.
         class_name: The class, where it isn't the name under which this stands (`class` in the file); empty where it is.
     """
 

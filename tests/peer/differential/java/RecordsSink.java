@@ -39,6 +39,7 @@ public class RecordsSink extends SinkConnector {
     @Override
     public ConfigDef config() {
         return new ConfigDef()
-            .define("file", ConfigDef.Type.STRING, ConfigDef.Importance.HIGH, "File to append to.");
+            .define("file", ConfigDef.Type.STRING, ConfigDef.Importance.HIGH, "File to append to.")
+            .define("refuse", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW, "Text of a value to refuse.");
     }
 }

@@ -15,8 +15,10 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.storage.HeaderConverter;
@@ -30,6 +32,8 @@ public class RecordsSinkTask extends SinkTask {
     private final HeaderConverter simple = new SimpleHeaderConverter();
     private HeaderConverter headerWriter;
     private Path file;
+    private String refuse;
+    private ErrantRecordReporter reporter;
 
     @Override
     public String version() {
@@ -39,6 +43,8 @@ public class RecordsSinkTask extends SinkTask {
     @Override
     public void start(Map<String, String> settings) {
         file = Path.of(settings.get("file"));
+        refuse = settings.getOrDefault("refuse", "");
+        reporter = context.errantRecordReporter();
         writer.configure(Map.of("schemas.enable", "true"), false);
         headerWriter = headerWriter(settings);
     }
@@ -66,6 +72,10 @@ public class RecordsSinkTask extends SinkTask {
         StringBuilder text = new StringBuilder();
         try {
             for (SinkRecord record : records) {
+                if (!refuse.isEmpty() && refuse.equals(String.valueOf(record.value()))) {
+                    reporter.report(record, new DataException("It is refused by name."));
+                    continue;
+                }
                 text.append(mapper.writeValueAsString(shown(record))).append('\n');
             }
             byte[] bytes = text.toString().getBytes(StandardCharsets.UTF_8);
@@ -80,6 +90,9 @@ public class RecordsSinkTask extends SinkTask {
         node.put("topic", record.topic());
         node.put("partition", record.kafkaPartition());
         node.put("offset", record.kafkaOffset());
+        node.put("original_topic", record.originalTopic());
+        node.put("original_partition", record.originalKafkaPartition());
+        node.put("original_offset", record.originalKafkaOffset());
         node.put("timestamp", record.timestamp());
         node.set("key", typed(record.keySchema(), record.key()));
         node.set("value", typed(record.valueSchema(), record.value()));

@@ -18,7 +18,23 @@ from wherry.contract.data import DATE, DECIMAL, TIME, DataError, Kind, Schema
 from wherry.contract.payload import from_payload, scaled, to_payload
 from wherry.contract.schema import from_field, from_form, to_field, to_form
 from wherry.contract.schemaless import loads
-from wherry.sdk import Batch, CaughtUp, Config, Mark, Offsets, Plan, Sink, Source, Task, Work, key, serve
+from wherry.sdk import (
+    Batch,
+    CaughtUp,
+    Config,
+    Mark,
+    Offsets,
+    Plan,
+    RecordRejectedError,
+    RowError,
+    Sink,
+    Source,
+    Task,
+    Transform,
+    Work,
+    key,
+    serve,
+)
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -50,15 +66,30 @@ class Records(Source[SourceConfig]):
 
 class SinkConfig(Config):
     file: str = key(doc="File to append to.", importance="high")
+    refuse: str = key(default="", doc="Text of a value to refuse.", importance="low")
 
 
 class Shown(Sink[SinkConfig]):
     class_name, version = "wherry.peer.RecordsSink", "1"
 
-    def write_batch(self, batch: Batch) -> None:
-        lines = "".join(f"{line}\n" for line in _shown(batch))
+    def write_batch(self, batch: Batch) -> list[RowError]:
+        values = batch.value.to_pylist() if self.config.refuse else ()
+        refused = [row for row, value in enumerate(values) if str(value) == self.config.refuse]
+        lines = "".join(f"{line}\n" for row, line in enumerate(_shown(batch)) if row not in refused)
         with Path(self.config.file).open("a", encoding="utf-8", errors="surrogatepass") as file:
             file.write(lines)
+        return [RowError.of(row, RecordRejectedError("It is refused by name.")) for row in refused]
+
+
+class RepartitionConfig(Config):
+    partition: str = key(doc="The partition to give.", importance="high")
+
+
+class Repartition(Transform[RepartitionConfig]):
+    class_name, version = "wherry.peer.Repartition", "1"
+
+    def transform_batch(self, batch: Batch) -> Batch:
+        return batch.with_columns(partition=pa.array([int(self.config.partition)] * batch.num_rows, pa.int32()))
 
 
 def _shape(row: Mapping[str, Any]) -> str:
@@ -135,12 +166,19 @@ def _shown(batch: Batch) -> Iterator[str]:
                 "topic": cells["topic"][row],
                 "partition": cells["partition"][row],
                 "offset": cells["offset"][row],
+                "original_topic": _or(batch.constants.original_topic, cells["topic"][row]),
+                "original_partition": _or(batch.constants.original_partition, cells["partition"][row]),
+                "original_offset": cells["offset"][row],
                 "timestamp": None if stamp is None else round((stamp - EPOCH).total_seconds() * 1000),
                 "key": typed["key"][row],
                 "value": typed["value"][row],
                 "headers": [[header["name"], _base64(header["value"])] for header in cells["headers"][row] or ()],
             }
         )
+
+
+def _or(original: Any, present: Any) -> Any:
+    return present if original is None else original
 
 
 def _base64(data: bytes | str | None) -> str | None:
@@ -188,4 +226,4 @@ def _from_arrow(schema: Schema, value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    serve(Records, Shown)
+    serve(Records, Shown, Repartition)
