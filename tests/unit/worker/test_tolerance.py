@@ -173,6 +173,15 @@ def test_context_headers_come_after_the_rows_own_in_kafka_connects_order() -> No
     assert own[-1][0] == "exception.stacktrace"
 
 
+def test_a_letter_of_what_a_sink_refused_names_kafka_connects_sink_task_as_the_class() -> None:
+    letters = Letters()
+    with_context = rules(**ALL_WITH_LETTERS, deadletterqueue_context_headers_enable="true")
+    refused = row_failure(failure().raw, RowError(0, ErrorClass.SCHEMA, message="No."), Stage.TASK_PUT, "x.Sink")
+    Tolerance(with_context, "c", 0, letters).give_up([refused])
+    headers = {pair["name"]: pair["value"] for pair in letters.batches[0].headers[0].as_py()}
+    assert headers["__connect.errors.class.name"] == b"org.apache.kafka.connect.sink.SinkTask"
+
+
 def test_letters_are_flushed_once_and_only_when_there_are_any() -> None:
     letters = Letters()
     tolerance = Tolerance(rules(**ALL_WITH_LETTERS), "c", 0, letters)

@@ -35,6 +35,8 @@ from wherry.worker.policy import RetryPolicy, StopThreshold
 logger: Final = logging.getLogger("wherry.worker.errors")
 
 HEADER_PREFIX: Final = "__connect.errors."
+# What a letter names as the class that failed when a sink refuses a record, whichever sink it is.
+SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 # Key and value of a letter that had no bytes when it failed are JSON; `wherry dlq replay` looks for this.
 ENCODING_HEADER: Final = "__wherry.errors.encoding"
 QUEUE_KEYS: Final = "errors.deadletterqueue."
@@ -306,7 +308,7 @@ class Tolerance:
             ("connector.name", self._connector),
             ("task.id", str(self._task)),
             ("stage", failure.stage.value),
-            ("class.name", failure.executing),
+            ("class.name", SINK_TASK if failure.stage is Stage.TASK_PUT else failure.executing),
             ("exception.class.name", error.java_class),
             ("exception.message", error.message),
             ("exception.stacktrace", "".join(traceback.format_exception(error)).strip()),

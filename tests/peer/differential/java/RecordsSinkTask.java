@@ -15,7 +15,6 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
@@ -73,7 +72,7 @@ public class RecordsSinkTask extends SinkTask {
         try {
             for (SinkRecord record : records) {
                 if (!refuse.isEmpty() && refuse.equals(String.valueOf(record.value()))) {
-                    reporter.report(record, new DataException("It is refused by name."));
+                    reporter.report(record, new ConnectException("It is refused by name."));
                     continue;
                 }
                 text.append(mapper.writeValueAsString(shown(record))).append('\n');
