@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wherry.contract.data import Float32, Instant, Int8
-from wherry.worker.transform.javaclass import NonFinite
+from wherry.worker.javaclass import NonFinite
 from wherry.worker.transform.objects import json_text, write_objects
 
 BESIDE = [1, 1e-5, 2**63, "\ud800", NonFinite("inf")]

@@ -7,50 +7,20 @@ writing surely gives the same bytes again. Refusals have the words of Kafka Conn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wherry.contract.data import DECIMAL, Float32, Instant, Int8, Int16, Int32, Kind, Linked, Pairs, Schema, Typed
+from wherry.contract.data import DECIMAL, Float32, Kind, Linked, Pairs, Schema, Typed
 from wherry.contract.java_charsets import Charset
 from wherry.contract.java_text import typed_text
 from wherry.worker.convert import DataError
 from wherry.worker.convert.numbers import BooleanConverter, NumberConverter
 from wherry.worker.convert.plain import ByteArrayConverter, StringConverter
+from wherry.worker.javaclass import CLASS_BY_KIND, class_of
 
-_CLASSES: Final[Mapping[Kind, str]] = {
-    Kind.BOOLEAN: "java.lang.Boolean",
-    Kind.INT8: "java.lang.Byte",
-    Kind.INT16: "java.lang.Short",
-    Kind.INT32: "java.lang.Integer",
-    Kind.INT64: "java.lang.Long",
-    Kind.FLOAT32: "java.lang.Float",
-    Kind.FLOAT64: "java.lang.Double",
-    Kind.STRING: "java.lang.String",
-    Kind.BYTES: "[B",
-    Kind.ARRAY: "java.util.ArrayList",
-    Kind.MAP: "java.util.HashMap",
-    Kind.STRUCT: "org.apache.kafka.connect.data.Struct",
-}
-# In the order in which a Python value is asked; some of these are others, too.
-_CLASSES_OF_VALUES: Final[tuple[tuple[type, str], ...]] = (
-    (bool, "java.lang.Boolean"),
-    (Instant, "java.util.Date"),
-    (Int8, "java.lang.Byte"),
-    (Int16, "java.lang.Short"),
-    (Int32, "java.lang.Integer"),
-    (int, "java.lang.Long"),
-    (Float32, "java.lang.Float"),
-    (float, "java.lang.Double"),
-    (str, "java.lang.String"),
-    (bytes, "[B"),
-    (Decimal, "java.math.BigDecimal"),
-    (list, "java.util.ArrayList"),
-)
-_MAP: Final = "java.util.HashMap"
 _KINDS: Final[Mapping[pa.DataType, Kind]] = {
     pa.bool_(): Kind.BOOLEAN,
     pa.int16(): Kind.INT16,
@@ -67,10 +37,10 @@ def java_class_of(value: Typed) -> str:
     if isinstance(value.value, Linked | Pairs):
         return "java.util.LinkedHashMap"
     if schema is None:
-        return next((name for kind, name in _CLASSES_OF_VALUES if isinstance(value.value, kind)), _MAP)
+        return class_of(value.value)
     if schema.logical == DECIMAL:
         return "java.math.BigDecimal"
-    return "java.util.Date" if schema.logical is not None else _CLASSES[schema.kind]
+    return "java.util.Date" if schema.logical is not None else CLASS_BY_KIND[schema.kind]
 
 
 class TextHeaders:
@@ -133,7 +103,7 @@ class NumberHeaders:
         self.class_name = converter.class_name
         self._converter = converter
         self._schema = Schema(_KINDS[converter.data_type], optional=True)
-        self._java_class = _CLASSES[self._schema.kind]
+        self._java_class = CLASS_BY_KIND[self._schema.kind]
 
     def keeps(self, data: pa.Array) -> bool:
         """See `HeaderConverter.keeps`: a NaN may have many forms, of which Java writes one."""

@@ -16,19 +16,9 @@ import pyarrow.compute as pc
 
 from wherry.contract.batch import JSON_TYPE
 from wherry.worker.convert import Converted, DataError, Failure, Run
+from wherry.worker.javaclass import class_of, class_of_type
 
 _PACKAGE: Final = "org.apache.kafka.connect.converters."
-_JAVA_CLASSES: Final[Mapping[pa.DataType, str]] = {
-    pa.bool_(): "java.lang.Boolean",
-    pa.int8(): "java.lang.Byte",
-    pa.int16(): "java.lang.Short",
-    pa.int32(): "java.lang.Integer",
-    pa.int64(): "java.lang.Long",
-    pa.float32(): "java.lang.Float",
-    pa.float64(): "java.lang.Double",
-    pa.string(): "java.lang.String",
-    pa.binary(): "[B",
-}
 # By the Python type of a JSON value: what it is in Kafka Connect without a schema.
 _JSON_TYPES: Final[Mapping[type, pa.DataType]] = {
     bool: pa.bool_(),
@@ -36,7 +26,6 @@ _JSON_TYPES: Final[Mapping[type, pa.DataType]] = {
     float: pa.float64(),
     str: pa.string(),
 }
-_JSON_CLASSES: Final[Mapping[type, str]] = {list: "java.util.ArrayList", dict: "java.util.HashMap"}
 
 
 class NumberConverter:
@@ -67,7 +56,7 @@ class NumberConverter:
         if column.type == JSON_TYPE:
             return self._from_json(column)
         if column.type != self.data_type:
-            return _refused(column, self.refusal(java_class(column.type)))
+            return _refused(column, self.refusal(class_of_type(column.type)))
         return Converted((Run.of(self._written(column)),))
 
     def _read(self, column: pa.Array, numbers: Any) -> Converted:
@@ -108,7 +97,7 @@ class NumberConverter:
             if value is None or _JSON_TYPES.get(type(value)) == self.data_type:
                 values.append(value)
             else:
-                failures.append(Failure(row, self.refusal(_json_class(value))))
+                failures.append(Failure(row, self.refusal(class_of(value))))
         return Converted((Run.of(self._written(pa.array(values, self.data_type))),), tuple(failures))
 
 
@@ -190,24 +179,6 @@ class BooleanConverter(NumberConverter):
         from wherry.worker.convert.plain import connect_name
 
         return DataError(f"Invalid schema type for BooleanConverter: {connect_name(data_type)}", reason="WRONG_TYPE")
-
-
-def java_class(data_type: pa.DataType) -> str:
-    """Returns the Java class that holds values of a type in Kafka Connect."""
-    if data_type in _JAVA_CLASSES:
-        return _JAVA_CLASSES[data_type]
-    if pa.types.is_temporal(data_type):
-        return "java.util.Date"
-    if pa.types.is_decimal(data_type):
-        return "java.math.BigDecimal"
-    if pa.types.is_struct(data_type):
-        return "org.apache.kafka.connect.data.Struct"
-    return "java.util.HashMap" if pa.types.is_map(data_type) else "java.util.ArrayList"
-
-
-def _json_class(value: Any) -> str:
-    kind = type(value)
-    return _JAVA_CLASSES[_JSON_TYPES[kind]] if kind in _JSON_TYPES else _JSON_CLASSES[kind]
 
 
 def _refused(column: pa.Array, error: DataError, *, nulls_too: bool = False) -> Converted:

@@ -13,9 +13,9 @@ from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import DEFAULT, default_of
 from wherry.worker.convert.json_rows import connect_value
+from wherry.worker.javaclass import class_of, class_of_type
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures, RowsFailedError, SchemaBuildError
-from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 PACKAGE: Final = "org.apache.kafka.connect.transforms."

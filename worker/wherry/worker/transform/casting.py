@@ -22,8 +22,8 @@ from wherry.contract import values
 from wherry.contract.data import DAY_MS, DataError, Float32, Instant, Int8, Int16, Int32
 from wherry.contract.java import double_text, float_text, to_float32
 from wherry.worker.convert.json_write import plain_doubles
+from wherry.worker.javaclass import NonFinite, class_of
 from wherry.worker.transform.failing import Failures
-from wherry.worker.transform.javaclass import NonFinite, class_of
 
 SUPPORTED: Final = "[INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING, BYTES]"
 _SCALARS: Final = frozenset({str, int, float, bool})

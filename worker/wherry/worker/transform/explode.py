@@ -17,10 +17,10 @@ import pyarrow as pa
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
 from wherry.contract.limits import MIB
+from wherry.worker.javaclass import class_of, class_of_type
 from wherry.worker.transform.base import boolean, maps_of, rebuilt, structs_of
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import ArgumentError, Failures, RowsFailedError
-from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.own import OWN_PACKAGE, one_of, whole_number
 from wherry.worker.transform.paths import VERSION_KEY, Path
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed

@@ -15,11 +15,11 @@ from wherry.contract.data import DataError, Float32, Instant, Int8, Int16, Int32
 from wherry.contract.errors import ConfigError
 from wherry.contract.java import in_map_order, to_float32
 from wherry.contract.schemaless import fraction
+from wherry.worker.javaclass import class_of, class_of_type
 from wherry.worker.transform.base import OnSide, filled, names_of
 from wherry.worker.transform.casting import narrowed
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import Failures
-from wherry.worker.transform.javaclass import class_of, class_of_type
 from wherry.worker.transform.lift import json_of, values_of
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 

@@ -19,7 +19,7 @@ from wherry.contract.data import DAY_MS, Float32, Instant
 from wherry.contract.java import float_text
 from wherry.contract.position import java_double, json_string
 from wherry.contract.schemaless import loads
-from wherry.worker.transform.javaclass import NonFinite
+from wherry.worker.javaclass import NonFinite
 
 # Numbers that orjson may read otherwise: long ones, and negative zero.
 _ODD_NUMBER: Final = r"\d{19}|-0"

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from wherry.contract.data import DataError
 from wherry.contract.errors import ConfigError
+from wherry.worker.javaclass import class_of
 from wherry.worker.transform.base import filled
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.failing import ArgumentError
-from wherry.worker.transform.javaclass import class_of
 
 VERSION_KEY = "field.syntax.version"
 _NESTED = "nested field access"

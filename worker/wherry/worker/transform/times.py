@@ -12,11 +12,11 @@ from wherry.contract.batch import TIMESTAMP_TYPE
 from wherry.contract.data import DAY_MS, DataError, Instant
 from wherry.contract.errors import ConfigError
 from wherry.contract.schema import NAME
+from wherry.worker.javaclass import class_of
 from wherry.worker.transform.base import OnSide, all_filled, check_fields, rebuilt, required
 from wherry.worker.transform.columns import Columns
 from wherry.worker.transform.dateformat import DateFormat, PatternError
 from wherry.worker.transform.failing import Failures, MissingError, UnknownTypeError
-from wherry.worker.transform.javaclass import class_of
 from wherry.worker.transform.rows import Loose, Rows, Side, Typed
 
 TARGETS: Final = ("string", "unix", "Date", "Time", "Timestamp")

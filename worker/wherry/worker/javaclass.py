@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from wherry.contract.data import Float32, Instant, Int8, Int16, Int32
+from wherry.contract.data import KINDS_BY_JSON_NAME, Float32, Instant, Int8, Int16, Int32, Kind
+from wherry.contract.schema import PRIMITIVES
 
 
 class NonFinite(float):
@@ -37,16 +38,22 @@ _BY_TYPE: Final[Mapping[type, str]] = {
     list: "java.util.ArrayList",
     dict: "java.util.HashMap",
 }
+CLASS_BY_KIND: Final[Mapping[Kind, str]] = {
+    Kind.BOOLEAN: "java.lang.Boolean",
+    Kind.INT8: "java.lang.Byte",
+    Kind.INT16: "java.lang.Short",
+    Kind.INT32: "java.lang.Integer",
+    Kind.INT64: "java.lang.Long",
+    Kind.FLOAT32: "java.lang.Float",
+    Kind.FLOAT64: "java.lang.Double",
+    Kind.STRING: "java.lang.String",
+    Kind.BYTES: "[B",
+    Kind.ARRAY: "java.util.ArrayList",
+    Kind.MAP: "java.util.HashMap",
+    Kind.STRUCT: "org.apache.kafka.connect.data.Struct",
+}
 _BY_ARROW: Final[Mapping[pa.DataType, str]] = {
-    pa.int8(): "java.lang.Byte",
-    pa.int16(): "java.lang.Short",
-    pa.int32(): "java.lang.Integer",
-    pa.int64(): "java.lang.Long",
-    pa.float32(): "java.lang.Float",
-    pa.float64(): "java.lang.Double",
-    pa.bool_(): "java.lang.Boolean",
-    pa.string(): "java.lang.String",
-    pa.binary(): "[B",
+    arrow: CLASS_BY_KIND[KINDS_BY_JSON_NAME[name]] for name, arrow in PRIMITIVES.items()
 }
 
 
@@ -61,11 +68,11 @@ def class_of_type(data_type: pa.DataType) -> str:
     if found is not None:
         return found
     if pa.types.is_struct(data_type):
-        return "org.apache.kafka.connect.data.Struct"
+        return CLASS_BY_KIND[Kind.STRUCT]
     if pa.types.is_map(data_type):
-        return "java.util.HashMap"
+        return CLASS_BY_KIND[Kind.MAP]
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
-        return "java.util.ArrayList"
+        return CLASS_BY_KIND[Kind.ARRAY]
     if pa.types.is_decimal(data_type):
         return "java.math.BigDecimal"
     return "java.util.Date" if pa.types.is_temporal(data_type) else str(data_type)
