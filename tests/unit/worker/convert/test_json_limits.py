@@ -81,7 +81,7 @@ def test_a_text_may_have_twenty_million_characters_of_utf_16(character: str, tim
 
 
 ORDINARY = [
-    {"id": f"3e123456-7e12-4e34-8e56-{row:012}", "at": 1_700_000_000_000 + row, "amount": row * 1.25e-7, "e": 1e10}
+    {"id": f"3e123456-7e12-4e34-8e56-4e{row:010}", "at": 1_700_000_000_000 + row, "amount": row * 1.25e-7, "e": 1e10}
     for row in range(50)
 ]
 
@@ -99,6 +99,9 @@ def test_ordinary_records_are_told_at_a_glance(text: str) -> None:
 def test_an_exponent_of_ten_digits_is_seen_wherever_it_stands(offset: int) -> None:
     for power in ("e2147483648", "E-2147483648", "e+00000000001"):
         text = "[" + " " * offset + "1" + power + ', "at"]'
+        assert json_limits.may_exceed(pa.array([text]), np.frombuffer(text.encode(), np.uint8))
+    for number in ("1", "-12.75", "0.0"):
+        text = " " * offset + number + "e9999999999"
         assert json_limits.may_exceed(pa.array([text]), np.frombuffer(text.encode(), np.uint8))
 
 

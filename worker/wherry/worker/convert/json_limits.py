@@ -31,9 +31,11 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+\-]*|[\[\]{
 _LEADING: Final = re.compile(r"^-?0*(?=[0-9])")
 _NO_DIGITS: Final = re.compile(r"[.eE+\-]")
 _IN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+-", np.uint8))
-# An exponent that may be beyond 32 bits has ten digits at least, of which this stride meets two in a row.
-_EXPONENT_STRIDE: Final = 5
-_HUGE_EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{10}")
+# An exponent that may be beyond 32 bits has so many digits at least.
+_EXPONENT_DIGITS: Final = 10
+# Little enough to stay in a processor's cache.
+_CHUNK_BYTES: Final = 1 << 16
+_NUMBER_END: Final = re.compile(rb"(?:^|[\[:,\s])-?[0-9]+(?:\.[0-9]+)?$")
 _AFTER_E: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789+-", np.uint8))
 
 
@@ -60,26 +62,43 @@ def may_exceed(lines: pa.Array, octets: npt.NDArray[np.uint8]) -> bool:
     """
     if _may_have_huge_exponent(octets):
         return True
-    lengths = pc.binary_length(lines)
-    longest = pc.max(lengths).as_py() or 0
+    longest = pc.max(pc.binary_length(lines)).as_py() or 0
     if longest <= NUMBER_DIGITS_MAX:
         return False
     if longest > NAME_BYTES_MAX or _may_have_long_number(octets):
         return True
-    long = lines.filter(pc.greater(lengths, DEPTH_MAX))
-    openings = pc.add(pc.count_substring(long, "{"), pc.count_substring(long, "["))
-    return bool((pc.max(openings).as_py() or 0) >= DEPTH_MAX)
+    # What is opened has to be closed.
+    return longest >= 2 * DEPTH_MAX and _may_be_deep(lines, octets)
 
 
 def _may_have_huge_exponent(octets: npt.NDArray[np.uint8]) -> bool:
-    samples = octets[_EXPONENT_STRIDE - 1 :: _EXPONENT_STRIDE] - np.uint8(ord("0")) < 10
-    hits = np.flatnonzero(samples[1:] & samples[:-1]) * _EXPONENT_STRIDE + _EXPONENT_STRIDE - 1
-    for back in range(1, _EXPONENT_STRIDE + 2):
-        at = hits[hits >= back] - back
-        found = at[(octets[at] | np.uint8(0x20)) == ord("e")]
-        if _AFTER_E[octets[found + 1]].any():
-            return _HUGE_EXPONENT.search(octets.tobytes()) is not None
-    return False
+    return any(
+        _NUMBER_END.search(octets[max(0, end - NUMBER_DIGITS_MAX) : end].tobytes()) is not None
+        # Most of these are parts of names, such as UUIDs are.
+        for first in range(0, len(octets) - _EXPONENT_DIGITS, _CHUNK_BYTES)
+        for end in _exponents(octets[first : first + _CHUNK_BYTES + _EXPONENT_DIGITS], first)
+    )
+
+
+def _exponents(octets: npt.NDArray[np.uint8], first: int) -> list[int]:
+    """Where an E is followed by a digit or sign and so many digits that they may be beyond 32 bits."""
+    digit = octets - np.uint8(ord("0")) < 10
+    found = (octets[:-_EXPONENT_DIGITS] | np.uint8(0x20)) == ord("e")
+    for further in range(2, _EXPONENT_DIGITS + 1, 2):
+        found &= digit[further : len(found) + further]
+    at = np.flatnonzero(found)
+    at = at[_AFTER_E[octets[at + 1]]]
+    for further in range(3, _EXPONENT_DIGITS, 2):
+        at = at[digit[at + further]]
+    return [int(each) + first for each in at]
+
+
+def _may_be_deep(lines: pa.Array, octets: npt.NDArray[np.uint8]) -> bool:
+    openings = np.flatnonzero((octets | np.uint8(0x20)) == ord("{"))  # which [ becomes
+    if len(openings) < DEPTH_MAX:
+        return False
+    ends = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, 4 * lines.offset)
+    return bool(np.diff(np.searchsorted(openings, ends)).max() >= DEPTH_MAX)
 
 
 def _may_have_long_number(octets: npt.NDArray[np.uint8]) -> bool:
