@@ -46,7 +46,7 @@ def test_leading_is_entered_by_a_claim_or_by_asking_only():
 
 def test_whatever_comes_lost_late_twice_or_in_any_order_nobody_writes_on_doubtful_grounds():
     """Between the last sign that another one may lead and the next write lies a claim or an answer of the group."""
-    doubts = (Input.TAKEN, Input.FENCED, Input.SILENT)
+    doubts = (Input.TAKEN, Input.JOINED, Input.LOST, Input.FENCED, Input.SILENT)
     wrote = 0
     for seed in range(100):
         chance = random.Random(seed)

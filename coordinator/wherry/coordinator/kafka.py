@@ -176,6 +176,28 @@ class KafkaAdmin:
                 return str(member.client_id), str(member.member_id)
         return None
 
+    def holder(self, group: str, partition: TopicPartition, member: str) -> str | None:
+        """Id of the member of a consumer group that has a partition; None when nobody has.
+
+        While the group waits for its members to join anew, Kafka shows no assignment, and all stays with whom it was:
+        so a member that had the partition, and has not left, has it still.
+
+        Args:
+            group: The group.
+            partition: The partition.
+            member: The member that had it last, as far as is known.
+        """
+        from confluent_kafka import ConsumerGroupState
+
+        described = self._described(group)
+        members = [] if described is None else described.members
+        if described is not None and described.state is ConsumerGroupState.PREPARING_REBALANCING:
+            return member if any(str(each.member_id) == member for each in members) else None
+        for each in members:
+            if any(_own(native) == partition for native in each.assignment.topic_partitions):
+                return str(each.member_id)
+        return None
+
     def _described(self, group: str) -> Any:
         """What Kafka tells of a group; None when there is no such group."""
 

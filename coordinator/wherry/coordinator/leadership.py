@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from wherry.contract.errors import AuthError, ConfigError, FencedError, TransientError, WherryError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
-from wherry.coordinator.membership import Effect, Input, Membership, Phase, step
+from wherry.coordinator.membership import Effect, Input, Membership, Phase, due, step
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ POLL_S: Final = 0.2
 HEARTBEAT_MS: Final = 500
 """A standby hears only by its heartbeats that the leader is gone."""
 CLAIM_RETRY_S: Final = 1.0
+ASK_RETRY_S: Final = 0.2
+"""While the group decides who leads."""
 REFUSED_AFTER_S: Final = 15.0
 """Members of a Kafka Connect cluster that was killed stay in the group for their session time-out, mostly 10 s."""
 LEADER_CACHE_S: Final = 1.0
@@ -34,6 +36,7 @@ LEADER_FRESH_S: Final = 0.2
 LEAVE_TIMEOUT_S: Final = 2.0
 DOUBT_S_MAX: Final = 10.0
 DOUBT_POLL_S: Final = 0.05
+_ASKING: Final = frozenset({Phase.LEADING, Phase.DOUBTING})
 _CLIENT_PREFIX: Final = "wherry-"
 _METADATA_MARK: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
@@ -94,6 +97,8 @@ class Leadership:
         self._generation = 0
         self._member = ""
         self._beat_s = time.monotonic()
+        self._held_s: float | None = None
+        """Since Kafka was away for long and until the group decides anew: when our old place was last seen there."""
         self._refused_since_s: float | None = None
         self._told = ""
         self._rejoin = False
@@ -103,6 +108,8 @@ class Leadership:
         self._left = threading.Event()
         self._consumer: Any = None
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="leadership")
+        # Questions don't wait for connectors to be taken up: a doubt is to be short.
+        self._questions = ThreadPoolExecutor(1, thread_name_prefix="leadership-asks")
         self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
         self.joined = threading.Event()
 
@@ -117,12 +124,13 @@ class Leadership:
         self._closing.set()
         if self._thread.is_alive():
             self._left.wait(LEAVE_TIMEOUT_S)
-        self._aside.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._aside, self._questions):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     @property
     def may_write(self) -> bool:
         """Whether this coordinator leads without a doubt."""
-        return self._membership.may_write and not self._is_silent()
+        return self._membership.may_write and self._due() is None
 
     def may_write_soon(self) -> bool:
         """As `may_write`, but patient while that is in doubt: a busy machine is no reason to lose a state."""
@@ -188,9 +196,11 @@ class Leadership:
             self._left.set()
 
     def _turn(self) -> None:
-        if self._is_silent():
+        found = self._due()
+        if found is Input.SILENT and self._held_s is None:
             log.warning("This coordinator was out of touch for %.1f s", time.monotonic() - self._beat_s)
-            self._take(Input.SILENT)
+        if found is not None:
+            self._take(found)
         self._beat_s = time.monotonic()
         message = self._consumer.poll(POLL_S)
         if message is not None and message.error() is not None:
@@ -201,8 +211,15 @@ class Leadership:
             self._join()
             self._beat_s = time.monotonic()
 
-    def _is_silent(self) -> bool:
-        return (time.monotonic() - self._beat_s) * 1000 > self._settings.session_ms / 2
+    def _due(self) -> Input | None:
+        held_s = self._held_s
+        return due(
+            self._membership,
+            now_ms=_ms(time.monotonic()),
+            beat_ms=_ms(self._beat_s),
+            held_ms=None if held_s is None else _ms(held_s),
+            session_ms=self._settings.session_ms,
+        )
 
     def _join(self) -> None:
         from confluent_kafka import Consumer
@@ -222,7 +239,7 @@ class Leadership:
         }
         self._consumer = Consumer(settings)
         self._consumer.subscribe(
-            [self._settings.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            [self._settings.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
@@ -231,14 +248,22 @@ class Leadership:
             consumer.pause(partitions)  # to have it is all: the stores read it by themselves
         self._generation = _generation_of(consumer.consumer_group_metadata()) or self._generation
         self._member = str(consumer.memberid())
-        self._refused_since_s = None
+        self._refused_since_s = self._held_s = None
         self.joined.set()
-        self._take(Input.GIVEN if partitions else Input.JOINED)
+        # Where others come and go, nothing is assigned to whoever has the partition already.
+        self._take(Input.GIVEN if partitions or consumer.assignment() else Input.JOINED)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         consumer.incremental_unassign(partitions)
         if partitions and not self._closing.is_set():
             self._take(Input.TAKEN)
+
+    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+        """Kafka was away for the session's time: the client joins as a new member; the old one's place is left."""
+        consumer.incremental_unassign(partitions)
+        if partitions and not self._closing.is_set():
+            self._held_s = time.monotonic()
+            self._take(Input.LOST)
 
     def _troubled(self, error: Any) -> None:
         from confluent_kafka import KafkaError
@@ -268,7 +293,10 @@ class Leadership:
             self._membership, effects = step(before, given, claim=claim)
             number = self._membership.claim
         if self._membership.phase is not before.phase:
-            log.info("%s: this coordinator of group %s is %s", *self._words(given))
+            # Of the old place it is told again and again.
+            usual = self._held_s is not None and {before.phase, self._membership.phase} == _ASKING
+            level = logging.DEBUG if usual else logging.INFO
+            log.log(level, "%s: this coordinator of group %s is %s", *self._words(given))
         for effect in effects:
             self._carry_out(effect, number)
 
@@ -284,7 +312,7 @@ class Leadership:
             case Effect.LEAD:
                 self._aside.submit(self._lead, claim)
             case Effect.ASK:
-                self._aside.submit(self._ask, claim)
+                self._questions.submit(self._ask, claim)
             case Effect.DEPOSE:
                 self._guarded(self._leading.depose)
             case Effect.REJOIN:
@@ -320,9 +348,10 @@ class Leadership:
             self._failed(error)
 
     def _ask(self, claim: int) -> None:
-        while not self._closing.is_set():
+        while not self._closing.is_set() and claim == self._membership.claim:
+            asked_s = time.monotonic()
             try:
-                owner = self._admin.owner(self._settings.group, self._partition)
+                holder = self._admin.holder(self._settings.group, self._partition, self._member)
             except WherryError as error:
                 log.warning("Who leads cannot be found out: %s", error.message)
                 self._closing.wait(CLAIM_RETRY_S)
@@ -330,8 +359,16 @@ class Leadership:
             except Exception as error:
                 self._failed(error)
                 return
-            ours = owner is not None and owner[1] == self._member
-            self._take(Input.CONFIRMED if ours else Input.REFUTED, claim)
+            if holder == self._member:
+                if self._held_s is not None:
+                    self._held_s = asked_s
+                self._take(Input.CONFIRMED, claim)
+            elif holder is None and self._held_s is not None and self._membership.phase is Phase.DOUBTING:
+                # Our old place has just run out; what the group decides comes by itself, or we are lost again.
+                self._closing.wait(ASK_RETRY_S)
+                continue
+            else:
+                self._take(Input.REFUTED, claim)
             return
 
     def _guarded(self, act: Callable[[], None]) -> None:
@@ -342,6 +379,10 @@ class Leadership:
             self.fenced()
         except Exception as error:
             self._failed(error)
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
 
 
 def _generation_of(metadata: bytes | None) -> int:

@@ -6,7 +6,13 @@ no clock and no threads. A coordinator that has been out of touch (a frozen proc
 on, for another one may lead by then.
 
     OUTSIDE ─joined─► STANDBY ─given─► CLAIMING ─claimed─► LEADING ─silent─► DOUBTING ─confirmed─► LEADING
-                         ▲───────taken, lost, fenced, refuted────────┘
+                         ▲                ▲ └──────lost──────┴──────┬──────────┘
+                         │                └─confirmed─ RETURNING ◄──┘
+                         └─────── taken, joined, fenced, refuted, from any of these
+
+When Kafka has been away for the session's time, its client joins the group as a new member, and the group waits for
+the place of the old one to run out before it decides anew. Until then nobody else can lead: whoever finds its old place
+still there leads on from it at once, and on that ground alone only while it is told so again and again (`due`).
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ class Phase(enum.Enum):
     CLAIMING = "claiming"
     LEADING = "leading"
     DOUBTING = "doubting"
+    RETURNING = "returning"
     LEFT = "left"
 
 
@@ -32,11 +39,13 @@ class Input(enum.Enum):
     """What can happen."""
 
     JOINED = "joined"
-    """The group has taken us in, without the partition."""
+    """The group has decided, and the partition is not ours."""
     GIVEN = "given"
     """The partition is ours."""
     TAKEN = "taken"
-    """The partition has gone to another one, in good order or not."""
+    """The partition has gone to another one, or will."""
+    LOST = "lost"
+    """The group was out of reach for so long that our place in it may be another one's by now."""
     CLAIMED = "claimed"
     """Our forerunner is fenced, and all it wrote is read."""
     CLAIM_FAILED = "claim failed"
@@ -75,9 +84,13 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Phase, tuple[Effect, ...]]
     (_P.CLAIMING, _I.CLAIMED): (_P.LEADING, (_E.LEAD,)),
     (_P.CLAIMING, _I.CLAIM_FAILED): (_P.CLAIMING, (_E.CLAIM,)),
     (_P.CLAIMING, _I.TAKEN): (_P.STANDBY, ()),
+    (_P.CLAIMING, _I.JOINED): (_P.STANDBY, ()),
+    (_P.CLAIMING, _I.LOST): (_P.RETURNING, (_E.ASK,)),
     (_P.CLAIMING, _I.SILENT): (_P.CLAIMING, (_E.CLAIM,)),
     (_P.LEADING, _I.LEAD_FAILED): (_P.CLAIMING, (_E.DEPOSE, _E.CLAIM)),
     (_P.LEADING, _I.TAKEN): (_P.STANDBY, (_E.DEPOSE,)),
+    (_P.LEADING, _I.JOINED): (_P.STANDBY, (_E.DEPOSE,)),
+    (_P.LEADING, _I.LOST): (_P.RETURNING, (_E.DEPOSE, _E.ASK)),
     (_P.LEADING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
     (_P.LEADING, _I.SILENT): (_P.DOUBTING, (_E.ASK,)),
     (_P.DOUBTING, _I.LEAD_FAILED): (_P.CLAIMING, (_E.DEPOSE, _E.CLAIM)),
@@ -85,6 +98,13 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Phase, tuple[Effect, ...]]
     (_P.DOUBTING, _I.REFUTED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
     (_P.DOUBTING, _I.FENCED): (_P.OUTSIDE, (_E.DEPOSE, _E.REJOIN)),
     (_P.DOUBTING, _I.TAKEN): (_P.STANDBY, (_E.DEPOSE,)),
+    (_P.DOUBTING, _I.JOINED): (_P.STANDBY, (_E.DEPOSE,)),
+    (_P.DOUBTING, _I.LOST): (_P.RETURNING, (_E.DEPOSE, _E.ASK)),
+    (_P.RETURNING, _I.CONFIRMED): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.RETURNING, _I.GIVEN): (_P.CLAIMING, (_E.CLAIM,)),
+    (_P.RETURNING, _I.REFUTED): (_P.STANDBY, ()),
+    (_P.RETURNING, _I.JOINED): (_P.STANDBY, ()),
+    (_P.RETURNING, _I.TAKEN): (_P.STANDBY, ()),
     **{(phase, _I.LEAVE): (_P.LEFT, (_E.LEAVE,)) for phase in _P if phase is not _P.LEFT},
 }
 """Everything else changes nothing."""
@@ -95,7 +115,7 @@ class Membership:
     """A coordinator in its group.
 
     Attributes:
-        claim: Number of the claim under way or made; answers to older ones count no more.
+        claim: Number of the claim under way or made, or of the return; answers to older ones count no more.
     """
 
     phase: Phase = Phase.OUTSIDE
@@ -121,5 +141,30 @@ def step(membership: Membership, given: Input, *, claim: int | None = None) -> t
     if found is None:
         return membership, ()
     phase, effects = found
-    number = membership.claim + (Effect.CLAIM in effects)
+    number = membership.claim + (Effect.CLAIM in effects or phase is Phase.RETURNING)
     return replace(membership, phase=phase, claim=number), effects
+
+
+HELD_MS: Final = 500
+"""How long the old place in the group is believed in after it was seen; to take it and to lead takes another longer."""
+
+
+def due(membership: Membership, *, now_ms: int, beat_ms: int, held_ms: int | None, session_ms: int) -> Input | None:
+    """What time alone brings about.
+
+    Args:
+        membership: As it is.
+        now_ms: The time.
+        beat_ms: When this process last looked.
+        held_ms: When our old place was last known to be there; None when the group has told us of the place we have.
+        session_ms: How long a member may be silent before it is none any more.
+    """
+    if now_ms - beat_ms > session_ms / 2:
+        return Input.SILENT
+    if held_ms is None:
+        return None
+    if membership.phase is Phase.LEADING and now_ms - held_ms > HELD_MS:
+        return Input.SILENT
+    if membership.phase is Phase.DOUBTING and now_ms - held_ms > session_ms / 2:
+        return Input.LOST
+    return None
