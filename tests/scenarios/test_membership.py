@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from wherry.coordinator.membership import TRANSITIONS, Effect, Input, Membership, Phase, step
+import pytest
+
+from wherry.coordinator.membership import HELD_MS, TRANSITIONS, Effect, Input, Membership, Phase, due, step
 
 SCENARIO = Path(__file__).parent / "leadership/membership.txt"
 
@@ -67,3 +69,22 @@ def test_whatever_comes_lost_late_twice_or_in_any_order_nobody_writes_on_doubtfu
             membership, effects = step(membership, given)
             assert (membership.phase, effects) == (Phase.LEFT, ())
     assert wrote
+
+
+@pytest.mark.parametrize(
+    ("phase", "beat_ms", "held_ms", "wanted"),
+    [
+        (Phase.LEADING, 9_900, None, None),
+        (Phase.LEADING, 7_001, None, None),
+        (Phase.LEADING, 6_999, None, Input.SILENT),
+        (Phase.LEADING, 9_900, 10_000 - HELD_MS, None),
+        (Phase.LEADING, 9_900, 9_999 - HELD_MS, Input.SILENT),
+        (Phase.DOUBTING, 9_900, 7_001, None),
+        (Phase.DOUBTING, 9_900, 6_999, Input.LOST),
+        (Phase.DOUBTING, 9_900, None, None),
+        *((phase, 9_900, 0, None) for phase in (Phase.CLAIMING, Phase.RETURNING, Phase.STANDBY)),
+    ],
+)
+def test_time_alone_brings_doubts_and_makes_an_old_place_be_given_up(phase, beat_ms, held_ms, wanted):
+    found = due(Membership(phase), now_ms=10_000, beat_ms=beat_ms, held_ms=held_ms, session_ms=6_000)
+    assert found is wanted

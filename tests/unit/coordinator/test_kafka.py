@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from wherry.contract.errors import ConfigError
+from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
 
 
@@ -22,3 +26,40 @@ from wherry.coordinator.kafka import KafkaAdmin
 def test_settings_no_client_can_be_made_with_are_refused_with_a_remedy(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         KafkaAdmin({"bootstrap.servers": "127.0.0.1:1", **settings}).cluster_id()
+
+
+def group(state: str, **members: int | None) -> Any:
+    """A group as the client describes it: its members, each with the partition of topic `c` that it shows."""
+    from confluent_kafka import ConsumerGroupState
+    from confluent_kafka import TopicPartition as Native
+
+    described = [
+        SimpleNamespace(
+            member_id=name,
+            assignment=SimpleNamespace(topic_partitions=[] if partition is None else [Native("c", partition)]),
+        )
+        for name, partition in members.items()
+    ]
+    return SimpleNamespace(state=ConsumerGroupState[state], members=described)
+
+
+@pytest.mark.parametrize(
+    ("described", "wanted"),
+    [
+        (None, None),
+        (group("STABLE", old=0, other=None), "old"),
+        (group("STABLE", old=None, other=0), "other"),
+        (group("STABLE", other=1), None),
+        # Its members join anew: what nobody has given up is where it was, though no assignment is shown.
+        (group("PREPARING_REBALANCING", old=None, new=None), "old"),
+        (group("PREPARING_REBALANCING", new=None), None),
+        # They all have joined, and one of them hands the partitions out.
+        (group("COMPLETING_REBALANCING", old=None), None),
+    ],
+)
+def test_a_partition_stays_with_whoever_had_it_until_the_group_has_decided(
+    described: Any, wanted: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = KafkaAdmin({})
+    monkeypatch.setattr(admin, "_described", lambda name: described)
+    assert admin.holder("g", TopicPartition("c", 0), "old") == wanted
