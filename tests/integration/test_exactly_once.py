@@ -216,6 +216,8 @@ def test_a_source_with_an_offsets_topic_of_its_own_reads_that_first_and_writes_b
     inner.write("c", [Position('{"p":0}', '{"n":7}')])
     assert store.load("c") == [Position('{"p":0}', '{"n":2}'), Position('{"p":1}', '{"n":1}')]
     assert read_positions({"bootstrap.servers": bootstrap}, own, "c")['{"p":0}'].offset == '{"n":2}'
+    store.write("c", [Position('{"p":0}', None), Position('{"p":2}', '{"n":3}')])
+    assert store.load("c") == [Position('{"p":1}', '{"n":1}'), Position('{"p":2}', '{"n":3}')]
     store.reset("c")
     assert store.load("c") == []
     store.write("other", [Position('{"p":5}', '{"n":5}')])

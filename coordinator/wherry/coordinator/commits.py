@@ -110,7 +110,11 @@ class PositionKeeper:
     def _commit_once(self, spec: ConnectorSpec, positions: Sequence[Position], in_transaction: bool) -> None:
         if spec.kind is Kind.SOURCE:
             if not in_transaction:
-                self._offsets.write(spec.name, positions)
+                # Of what a source forgets, the reason is often a position beside it (all parts of a file are read, the
+                # file is finished): one without the other would have it read again.
+                for forgotten in (False, True):
+                    if chosen := [each for each in positions if (each.offset is None) is forgotten]:
+                        self._offsets.write(spec.name, chosen)
             elif self._write_behind is not None:
                 self._write_behind(spec.name, positions)
             return

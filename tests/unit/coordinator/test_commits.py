@@ -127,6 +127,15 @@ def test_what_a_transaction_has_stored_is_not_written_over_by_a_report(desk: Des
     assert desk.keeper.load(SOURCE) == [Position("a", "1"), Position("b", "2")]
 
 
+def test_what_is_forgotten_is_forgotten_only_when_what_stands_beside_it_is_stored(desk: Desk) -> None:
+    desk.offsets.failures.append(AuthError("no"))
+    with pytest.raises(AuthError):
+        desk.keeper.commit(SOURCE, [Position("a", None), Position("file", "finished")])
+    assert desk.offsets.kept["a"] == "1"
+    desk.keeper.commit(SOURCE, [Position("a", None), Position("file", "finished")])
+    assert (desk.offsets.kept["a"], desk.offsets.kept["file"]) == ("", "finished")
+
+
 def test_positions_of_a_sink_stay_where_they_are_once_another_coordinator_leads():
     desk = Desk()
 

@@ -53,12 +53,20 @@ class OwnTopicOffsets:
         return list(stored.values())
 
     def write(self, connector: str, positions: Sequence[Position]) -> None:
-        """Write positions, to the connector's own topic first."""
+        """Write positions: where there are any, to the connector's own topic first, which is read first.
+
+        What is forgotten is forgotten in the worker's store first, or that would fill in what its own topic lacks.
+        """
         config = self._config_of(connector)
         topic = self.own_topic(config)
+        forgotten = [position for position in positions if position.offset is None]
         if topic:
+            if forgotten:
+                self._inner.write(connector, forgotten)
             self._write(self._settings("producer", config), topic, connector, positions)
-        self._inner.write(connector, positions)
+            positions = [position for position in positions if position.offset is not None]
+        if positions or not topic:
+            self._inner.write(connector, positions)
 
     def write_behind(self, connector: str, positions: Sequence[Position]) -> None:
         """Take positions that a transaction has already stored where they count."""
@@ -67,13 +75,13 @@ class OwnTopicOffsets:
 
     def reset(self, connector: str) -> None:
         """Forget all positions of a connector, in both places."""
+        self._inner.reset(connector)
         config = self._config_of(connector)
         topic = self.own_topic(config)
         if topic:
             found = read_positions(self._settings("consumer", config), topic, connector)
             gone = [Position(name, None) for name, position in found.items() if position.offset is not None]
             self._write(self._settings("producer", config), topic, connector, gone)
-        self._inner.reset(connector)
 
     def own_topic(self, config: Mapping[str, str]) -> str:
         """The offsets topic a connector has to itself; empty if it shares the worker's store."""
