@@ -32,9 +32,6 @@ CLAIM_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 10.0
 APPEAR_TIMEOUT_S: Final = 10.0
 CLOSE_TIMEOUT_S: Final = 2.0
-RENEW_S: Final = 5.0
-"""Without getting further for so long, though there is more, another client is tried: one that has seen its broker die
-does not always find back."""
 
 # Calls raise what concerns them. Without a callback, the client raises fatal errors wherever it just is.
 _QUIET: Final = {"log_level": 0, "error_cb": lambda error: None}
@@ -275,7 +272,6 @@ class TopicLog:
         self._moved = threading.Condition()
         self._next: dict[int, int] = {}
         self._closing = threading.Event()
-        self._renewing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"log-{topic}", daemon=True)
 
     def start(self) -> None:
@@ -314,23 +310,15 @@ class TopicLog:
         Raises:
             TransientError: Not in time.
         """
-        wanted = {partition.partition: end for partition, end in ends.items()}
-
-        def unread() -> dict[int, int]:
-            reached = {number: self._next.get(number, 0) for number in wanted}
-            return {number: at for number, at in reached.items() if at < wanted[number]}
-
-        deadline = time.monotonic() + timeout_s
         with self._moved:
-            while (before := unread()) and (left_s := deadline - time.monotonic()) > 0:
-                self._moved.wait_for(lambda: not unread(), min(RENEW_S, left_s))
-                stuck = sorted(before.items() & unread().items())
-                if stuck and left_s > RENEW_S:
-                    log.info("The topic %s is read by another client: nothing came after %s", self.topic, dict(stuck))
-                    self._renewing.set()
-        if before:
+            reached = self._moved.wait_for(
+                lambda: all(self._next.get(partition.partition, 0) >= end for partition, end in ends.items()), timeout_s
+            )
+        if not reached:
             short = ", ".join(
-                f"partition {number} to {at} of {wanted[number]}" for number, at in sorted(before.items())
+                f"partition {partition.partition} to {self._next.get(partition.partition, 0)} of {end}"
+                for partition, end in sorted(ends.items(), key=lambda each: each[0].partition)
+                if self._next.get(partition.partition, 0) < end
             )
             raise TransientError(
                 f"The topic {self.topic} could not be read to its end within {timeout_s:g} s: {short}."
@@ -343,25 +331,19 @@ class TopicLog:
             self._thread.join(CLOSE_TIMEOUT_S)
 
     def _follow(self) -> None:
-        try:
-            while not self._closing.is_set():
-                self._follow_until_renewed()
-        except Exception:
-            log.exception("The topic %s is no longer followed", self.topic)
-
-    def _follow_until_renewed(self) -> None:
-        from confluent_kafka import Consumer
+        from confluent_kafka import OFFSET_BEGINNING, Consumer
         from confluent_kafka import TopicPartition as Native
 
-        self._renewing.clear()
         consumer = Consumer(self._config)
         try:
-            consumer.assign([Native(self.topic, number, offset) for number, offset in self._next.items()])
+            consumer.assign([Native(self.topic, number, OFFSET_BEGINNING) for number in self._next])
             told = ""
-            while not self._closing.is_set() and not self._renewing.is_set():
+            while not self._closing.is_set():
                 first = consumer.poll(POLL_S)  # `consume` alone would wait for a thousand
                 for message in () if first is None else (first, *consumer.consume(CONSUME_MAX, 0)):
                     told = self._take(message, told)
+        except Exception:
+            log.exception("The topic %s is no longer followed", self.topic)
         finally:
             consumer.close()
 

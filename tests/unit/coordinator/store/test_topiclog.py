@@ -1,9 +1,7 @@
-"""What becomes of a leader's writer when a transaction fails, and of a topic's reader of which nothing more comes."""
+"""What becomes of a leader's writer when a transaction fails."""
 
 from __future__ import annotations
 
-import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ from confluent_kafka import KafkaError, KafkaException
 
 from wherry.contract.errors import AuthError, FencedError, TransientError, WherryError
 from wherry.contract.position import TopicPartition
-from wherry.coordinator.store import topiclog
 from wherry.coordinator.store.topiclog import FencedWriter, TopicLog
 
 RECORDS = [(b"key", b"value")]
@@ -112,47 +109,6 @@ def test_of_records_that_were_refused_the_first_reason_is_told() -> None:
     _, told, error = written(Producer(unsaid, None, reason))
     assert isinstance(error, AuthError)
     assert ("not allowed" in error.message, told) == (True, [])
-
-
-def test_a_client_of_which_nothing_more_comes_is_replaced_by_one_that_goes_on_from_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[Any] = []
-
-    class Consumer:
-        """The first one finds the end at 4 and then nothing more; the second one finds it at 9."""
-
-        def __init__(self, config: dict[str, Any]) -> None:
-            made.append(self)
-            self.starts: dict[int, int] = {}
-            self._found = [4] if len(made) == 1 else [9]
-
-        def assign(self, partitions: list[Any]) -> None:
-            self.starts = {each.partition: each.offset for each in partitions}
-
-        def poll(self, timeout_s: float) -> Any:
-            if not self._found:
-                time.sleep(0.005)
-                return None
-            end, eof = self._found.pop(), KafkaError(KafkaError._PARTITION_EOF)
-            return SimpleNamespace(error=lambda: eof, partition=lambda: 0, offset=lambda: end)
-
-        def consume(self, most: int, timeout_s: float) -> list[Any]:
-            return []
-
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr("confluent_kafka.Consumer", Consumer)
-    monkeypatch.setattr(topiclog, "RENEW_S", 0.05)
-    admin: Any = SimpleNamespace(topics=lambda: {"offsets": 1}, end_offsets=lambda *_, **__: {})
-    followed = TopicLog("offsets", {}, admin, lambda key, value: None, group="g")
-    followed.start()
-    try:
-        followed.wait_for({TopicPartition("offsets", 0): 9}, 60)
-        assert [client.starts for client in made] == [{0: 0}, {0: 4}]
-    finally:
-        followed.close()
 
 
 def test_who_waits_in_vain_is_told_how_far_each_partition_was_read() -> None:
