@@ -68,7 +68,7 @@ class DistributedWorker(StandaloneWorker):
         self._client = client
         self._group = str(worker.parsed["group.id"])
         self._topics = internal_topics(worker.values, worker.parsed)
-        self._writer = FencedWriter(client, f"connect-cluster-{self._group}", self._fenced)
+        self._writer = FencedWriter(client, f"connect-cluster-{self._group}", self._fenced, topic=self._topics[0].name)
         self._kept = KafkaStores(
             self._topics,
             client,

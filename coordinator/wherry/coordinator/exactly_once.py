@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from wherry.contract import kafka_clients
 from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.transactions import init_transactions
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.events import ConnectorSpec
@@ -82,7 +83,7 @@ class TaskCounts(Protocol):
         """Tell how many names the next set of tasks uses."""
 
 
-Opener = Callable[[Mapping[str, kafka_clients.ClientValue], str, float], None]
+Opener = Callable[[Mapping[str, kafka_clients.ClientValue], str, float, str], None]
 
 
 class Fencer:
@@ -92,7 +93,8 @@ class Fencer:
         worker: Configuration of the worker process.
         resolved: Fills in the placeholders of a connector's configuration.
         counts: Remembers the numbers of tasks.
-        opener: Opens the transactions of a name, given settings, name and seconds; shuts out whoever has them open.
+        opener: Opens the transactions of a name, given settings, name, seconds and a topic that exists there (empty if
+            none is known); shuts out whoever has them open.
     """
 
     def __init__(
@@ -132,9 +134,11 @@ class Fencer:
         spec, due = noted[0], sorted(noted[1])
         deadline = time.monotonic() + FENCE_TIMEOUT_S
         settings = self._settings(spec)
+        here = settings.get("bootstrap.servers") == self._worker.values.get("bootstrap.servers")
+        topic = str(self._worker.parsed["offset.storage.topic"]) if here else ""
         for task in due:
             name = transactional_id(str(self._worker.parsed["group.id"]), spec.name, task)
-            self._open(settings, name, deadline - time.monotonic())
+            self._open(settings, name, deadline - time.monotonic(), topic)
             with self._lock:
                 _, left = self._due.get(connector, (spec, set()))
                 self._due[connector] = (spec, left - {task})
@@ -160,7 +164,9 @@ class Fencer:
         return {key: value for key, value in found.values.items() if key.startswith(_CONNECTION)}
 
 
-def open_transactions(settings: Mapping[str, kafka_clients.ClientValue], name: str, seconds: float) -> None:
+def open_transactions(
+    settings: Mapping[str, kafka_clients.ClientValue], name: str, seconds: float, topic: str = ""
+) -> None:
     """Open the transactions of a name: whoever had them open can commit no more, and what was under way is settled.
 
     Raises:
@@ -176,7 +182,7 @@ def open_transactions(settings: Mapping[str, kafka_clients.ClientValue], name: s
             if left_s <= 0:
                 raise TransientError(f"Kafka did not fence the transactional id {name} in time.")
             try:
-                producer.init_transactions(min(left_s, SLICE_S))
+                init_transactions(producer, min(left_s, SLICE_S), topic)
                 return
             except KafkaException as error:
                 if not error.args[0].retriable() or error.args[0].fatal():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,11 +39,13 @@ class Kafka:
 
     def __init__(self) -> None:
         self.opened: list[str] = []
+        self.topics: list[str] = []
         self.settings: Mapping[str, Any] = {}
         self.away = False
 
-    def open(self, settings: Mapping[str, Any], name: str, seconds: float) -> None:
+    def open(self, settings: Mapping[str, Any], name: str, seconds: float, topic: str) -> None:
         assert seconds > 0
+        self.topics.append(topic)
         if self.away:
             raise TransientError("away")
         self.settings = settings
@@ -118,6 +121,15 @@ def test_a_new_set_of_tasks_shuts_out_all_that_were(fencer: Fencer, kafka: Kafka
     assert len(kafka.opened) == 3
     assert kafka.settings["bootstrap.servers"] == "broker:9092"
     assert "linger.ms" not in kafka.settings
+    assert set(kafka.topics) == {"offsets"}
+
+
+def test_another_cluster_is_asked_for_no_topic_of_ours(fencer: Fencer, kafka: Kafka) -> None:
+    elsewhere = dataclasses.replace(SPEC, config={**SPEC.config, "producer.override.bootstrap.servers": "other:9092"})
+    fencer.owe(elsewhere, [0])
+    fencer.settle("c")
+    assert kafka.settings["bootstrap.servers"] == "other:9092"
+    assert kafka.topics == [""]
 
 
 def test_what_could_not_be_shut_out_stays_noted(fencer: Fencer, kafka: Kafka) -> None:

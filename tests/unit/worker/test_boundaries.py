@@ -56,8 +56,20 @@ def test_rows_and_their_order_survive_every_cut() -> None:
     assert [mark.position for piece in pieces for mark in piece.batch.marks] == [mark.position for mark in marks]
 
 
+def test_the_first_transaction_ends_with_its_first_rows() -> None:
+    boundaries = Boundaries(Boundary.POLL, 60.0)
+    put(boundaries, mark_only(Position("{}", "{}")), 0.0)
+    assert not boundaries.due(0.0)
+    put(boundaries, batch_of(3, 3), 0.0)
+    assert boundaries.due(0.0)
+    boundaries.ended(0.0)
+    put(boundaries, batch_of(3, 3), 0.0)
+    assert not boundaries.due(0.0)
+
+
 def test_a_poll_ends_the_transaction_when_nothing_more_is_at_hand() -> None:
     boundaries = Boundaries(Boundary.POLL, 60.0)
+    boundaries.ended(0.0)
     assert not boundaries.hurries
     put(boundaries, batch_of(3, 3), 0.0)
     assert boundaries.hurries
@@ -70,6 +82,7 @@ def test_a_poll_ends_the_transaction_when_nothing_more_is_at_hand() -> None:
 @pytest.mark.parametrize(("size", "now"), [(1, JOIN_S), (JOIN_BYTES // 3 + 1, 0.0)])
 def test_under_load_polls_share_a_transaction_up_to_a_bound(size: int, now: float) -> None:
     boundaries = Boundaries(Boundary.POLL, 60.0)
+    boundaries.ended(0.0)
     put(boundaries, batch_of(3, 3, size=size), 0.0)
     assert boundaries.due(now)
 

@@ -31,7 +31,9 @@ def rows(start: int, count: int, *marks: int) -> Batch:
 class World:
     """Reader, transactional writer, tolerance and reporter of one test; time passes with every poll."""
 
-    def __init__(self, *script: Any, boundary: Boundary = Boundary.POLL, interval_s: float = 60.0) -> None:
+    def __init__(
+        self, *script: Any, boundary: Boundary = Boundary.POLL, interval_s: float = 60.0, begins: bool = False
+    ) -> None:
         self.script = list(script)
         self.now = 0.0
         self.open: list[bytes] = []
@@ -43,6 +45,8 @@ class World:
         self.behind = False
         self.signals = Signals()
         self.boundaries = Boundaries(boundary, interval_s)
+        if not begins:
+            self.boundaries.ended(0.0)
         self.trouble, self.lag, self.needs_flush, self.stored = "", None, False, ()
 
     # Reader
@@ -152,6 +156,12 @@ def test_under_load_polls_share_one() -> None:
     world = World(rows(0, 2), rows(2, 2), rows(4, 1))
     run(world)
     assert world.transactions == [("0 1 2 3 4", "5")]
+
+
+def test_the_first_rows_of_a_lease_are_waited_for_and_share_with_nothing() -> None:
+    world = World(rows(0, 2), rows(2, 2), rows(4, 1), begins=True)
+    run(world)
+    assert world.transactions == [("0 1", "2"), ("2 3 4", "5")]
 
 
 def test_rows_behind_the_last_mark_go_with_the_next_transaction() -> None:

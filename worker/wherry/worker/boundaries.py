@@ -54,7 +54,8 @@ class Boundaries:
         self._rows = 0
         self._bytes = 0
         self._since: float | None = None
-        self._join_s = JOIN_S
+        # The first transaction ends with its first rows: whoever has started a source waits for them.
+        self._join_s = 0.0
         self.clean = True
         """Every row so far is covered by a mark: the transaction may end here."""
 

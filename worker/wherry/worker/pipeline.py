@@ -379,13 +379,17 @@ class _Builder:
         task = (self._connector, self._grant.task, self._config, self._worker)
         client = transactional_config(*task, wanted.transactional_id, wanted.interval_ms)
         _warn(client, "producer", self._connector)
+        shared = wanted.offsets_topic == self._worker.get("offset.storage.topic") and (
+            client.values["bootstrap.servers"] == self._worker.get("bootstrap.servers")
+        )
         writer = TransactionalWriter(
             client,
             offsets_consumer_config(*task, client).values,
             self._connector,
             wanted.offsets_topic,
             creator=self._creator(TopicRules.of(self._config, self._worker)),
-            offsets_creator=self._creator(offsets_topic_rules(self._worker)),
+            # The worker's own topic was made by the coordinator.
+            offsets_creator=None if shared else self._creator(offsets_topic_rules(self._worker)),
             make=partial(self._mirror_writer, at_flush=True) if self._kind is PipelineKind.MIRROR else None,
             confirm=self._confirm,
         )

@@ -87,6 +87,10 @@ class _Kept:
         """Wait until so much has been read."""
         self._log.wait_for(ends)
 
+    def settled_ends(self) -> dict[TopicPartition, int] | None:
+        """Where the partitions end; None while a transaction is open in any of them."""
+        return self._log.settled_ends()
+
     def write(self, records: Sequence[tuple[bytes, bytes | None]], *, read_back: bool = True) -> None:
         """Write records, and read them back."""
         if not records:
@@ -221,14 +225,19 @@ class KafkaOffsetStore:
         self.kept.write(records, read_back=not self._others_write)
 
     def _read_on(self, connector: str) -> None:
-        topic = self.kept.topic.name
-        ends = ends_of(self._config, topic, connector, timeout_s=READ_TIMEOUT_S)
+        ends = self.kept.settled_ends()
+        if ends is None:
+            topic = self.kept.topic.name
+            found = ends_of(self._config, topic, connector, timeout_s=READ_TIMEOUT_S)
+            ends = {TopicPartition(topic, number): end for number, end in found.items()}
         try:
-            self.kept.wait_for({TopicPartition(topic, number): end for number, end in ends.items()})
+            self.kept.wait_for(ends)
         except TransientError as error:
             raise TransientError(
-                f"{error.message} Positions of {connector} stand behind a transaction that another connector has open"
-                " there; a topic of its own (`offsets.storage.topic`) would spare it that."
+                f"{error.message} Positions of {connector} stand behind a transaction that is open there; a topic of "
+                "its own (`offsets.storage.topic`) would spare it those of other connectors. One that outlives its "
+                "transaction.timeout.ms has been lost by a broker: `kafka-transactions.sh find-hanging` tells which, "
+                "and `abort` ends it."
             ) from error
 
     def reset(self, connector: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from wherry.contract.connect_topics import PRODUCER_SETTINGS
 from wherry.contract.errors import FencedError, TransientError, WherryError
 from wherry.contract.position import TopicPartition
+from wherry.contract.transactions import init_transactions
 from wherry.coordinator.kafka import KafkaAdmin, kafka_error
 
 log = logging.getLogger(__name__)
@@ -107,11 +108,18 @@ class FencedWriter:
         transactional_id: The name that only one writer may have.
         fenced: Told when nothing can be written without a new claim: another one has claimed the id, or a transaction
             could not be ended.
+        topic: One that exists by the time of the first claim; it quickens claims.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], transactional_id: str, fenced: Callable[[], None] = lambda: None
+        self,
+        config: Mapping[str, Any],
+        transactional_id: str,
+        fenced: Callable[[], None] = lambda: None,
+        *,
+        topic: str = "",
     ) -> None:
+        self._topic = topic
         self._plain = PlainWriter(config)
         self._config = {
             **_QUIET,
@@ -157,7 +165,7 @@ class FencedWriter:
         from confluent_kafka import Producer
 
         producer = Producer(self._config)
-        producer.init_transactions(timeout_s)
+        init_transactions(producer, timeout_s, self._topic)
         return producer
 
     def write(self, topic: str, records: Sequence[Bytes]) -> dict[TopicPartition, int]:
@@ -303,6 +311,18 @@ class TopicLog:
         """
         partitions = [TopicPartition(self.topic, number) for number in self._next]
         self.wait_for(self._admin.end_offsets(partitions, committed=True), timeout_s)
+
+    def settled_ends(self) -> dict[TopicPartition, int] | None:
+        """Where the partitions end; None while a transaction is open in any of them, or where that can't be told.
+
+        Raises:
+            WherryError: Kafka could not be asked.
+        """
+        partitions = [TopicPartition(self.topic, number) for number in self._next]
+        # In this order: what is begun in between makes them differ, and is not taken for settled.
+        stable = self._admin.end_offsets(partitions, committed=True)
+        high = self._admin.end_offsets(partitions)
+        return stable if stable == high and len(stable) == len(partitions) else None
 
     def wait_for(self, ends: Mapping[TopicPartition, int], timeout_s: float = READ_TIMEOUT_S) -> None:
         """Wait until these offsets have been reached.

@@ -39,11 +39,30 @@ def read_positions(
     Raises:
         WherryError: It can't be read, or not in time.
     """
-    deadline = time.monotonic() + timeout_s
+    with positions_reader(settings, topic, connector, timeout_s=timeout_s) as read:
+        return read()
+
+
+@contextmanager
+def positions_reader(
+    settings: Mapping[str, ClientValue], topic: str, connector: str, *, timeout_s: float = READ_TIMEOUT_S
+) -> Iterator[Callable[[], dict[str, Position]]]:
+    """Connects already to what `read_positions` asks, while its caller does something else.
+
+    Takes and raises what `read_positions` does.
+
+    Yields:
+        What reads the positions as they stand when it is called; the time begins with the call.
+    """
     with _readers(settings, topic) as (committed, everything):
-        ends = _ends(committed, everything, topic, connector, deadline)
-        found = _of(connector, _until(committed, topic, dict.fromkeys(ends, 0), ends, deadline))
-        return {position.partition: position for _, _, position in found}
+
+        def read() -> dict[str, Position]:
+            deadline = time.monotonic() + timeout_s
+            ends = _ends(committed, everything, topic, connector, deadline)
+            found = _of(connector, _until(committed, topic, dict.fromkeys(ends, 0), ends, deadline))
+            return {position.partition: position for _, _, position in found}
+
+        yield read
 
 
 def ends_of(

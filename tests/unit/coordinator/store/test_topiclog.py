@@ -117,3 +117,39 @@ def test_who_waits_in_vain_is_told_how_far_each_partition_was_read() -> None:
     ends = {TopicPartition("offsets", 1): 3, TopicPartition("offsets", 0): 7}
     with pytest.raises(TransientError, match=r"could not be read to its end within 0\.01 s: partition 1 to 0 of 3\.$"):
         followed.wait_for(ends, 0.01)
+
+
+class Ends:
+    """An admin client that knows where partitions end, for readers of committed records and of all."""
+
+    def __init__(self, stable: dict[int, int], high: dict[int, int]) -> None:
+        self._ends = {True: stable, False: high}
+        self.asked: list[bool] = []
+
+    def end_offsets(self, partitions: list[TopicPartition], *, committed: bool = False) -> dict[TopicPartition, int]:
+        self.asked.append(committed)
+        return {
+            each: self._ends[committed][each.partition]
+            for each in partitions
+            if each.partition in self._ends[committed]
+        }
+
+
+@pytest.mark.parametrize(
+    ("stable", "high", "settled"),
+    [
+        ({0: 5, 1: 7}, {0: 5, 1: 7}, True),
+        ({0: 5, 1: 6}, {0: 5, 1: 7}, False),  # a transaction is open
+        ({0: 5}, {0: 5}, False),  # nothing is known of the other one
+    ],
+)
+def test_ends_are_settled_where_no_transaction_is_open(
+    stable: dict[int, int], high: dict[int, int], settled: bool
+) -> None:
+    admin = Ends(stable, high)
+    log = TopicLog("offsets", {}, admin, lambda key, value: None, group="g")  # type: ignore[arg-type]
+    log._next = {0: 0, 1: 0}
+    expected = {TopicPartition("offsets", 0): 5, TopicPartition("offsets", 1): 7}
+    assert log.settled_ends() == (expected if settled else None)
+    # The other way round a transaction begun in between would be taken for settled.
+    assert admin.asked == [True, False]

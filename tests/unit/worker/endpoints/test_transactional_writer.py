@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,10 +48,12 @@ def test_a_lease_that_is_over_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         raise FencedError("generation 9 has taken over")
 
     inner: Any = SimpleNamespace(
-        producer=SimpleNamespace(init_transactions=lambda timeout_s: done.append("opened")),
+        producer=SimpleNamespace(
+            init_transactions=lambda timeout_s: done.append("opened"), list_topics=lambda topic, timeout: None
+        ),
         close=lambda: done.append("closed"),
     )
-    monkeypatch.setattr(transactional_writer, "read_positions", lambda *_: done.append("read"))
+    monkeypatch.setattr(transactional_writer, "positions_reader", lambda *_: nullcontext(lambda: done.append("read")))
     client: Any = SimpleNamespace(values={"transactional.id": "id"})
     with pytest.raises(FencedError):
         TransactionalWriter(client, {}, "c", "offsets", make=lambda _: inner, confirm=refuse)

@@ -18,8 +18,9 @@ from wherry.contract.batch import Batch, RowError
 from wherry.contract.connect_topics import offset_records
 from wherry.contract.errors import FencedError, SchemaError, TransientError, WherryError
 from wherry.contract.kafka_clients import ClientConfig, ClientValue
-from wherry.contract.offsets_topic import read_positions
+from wherry.contract.offsets_topic import positions_reader
 from wherry.contract.position import Position
+from wherry.contract.transactions import init_transactions
 from wherry.worker.endpoints import WAIT_SLICE_S, FailedRow, Flushed, Remaining
 from wherry.worker.endpoints.kafka_errors import error_of
 from wherry.worker.endpoints.kafka_writer import KafkaWriter
@@ -74,9 +75,11 @@ class TransactionalWriter:
         self._inner = KafkaWriter(client, creator=creator) if make is None else make(client)
         self._producer = self._inner.producer
         try:
-            self._until(self._producer.init_transactions, _time_left(INIT_TIMEOUT_S), "open its transactions")
-            confirm()
-            found = read_positions(consumer, offsets_topic, connector)
+            with positions_reader(consumer, offsets_topic, connector) as read:
+                self._until(self._begin_epoch, _time_left(INIT_TIMEOUT_S), "open its transactions")
+                confirm()
+                # Not before: what an older writer had under way is settled now.
+                found = read()
         except WherryError:
             self._inner.close()
             raise
@@ -164,6 +167,9 @@ class TransactionalWriter:
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(CLOSE_ABORT_TIMEOUT_S)
         self._inner.close()
+
+    def _begin_epoch(self, timeout_s: float) -> None:
+        init_transactions(self._producer, timeout_s, self._topic)
 
     def _begin(self) -> None:
         if self._open:
