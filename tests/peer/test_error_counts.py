@@ -58,17 +58,30 @@ HEADER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Settings, how many are given up, the records of a sink or the lines of a source; whether the task fails."""
+    """Settings, how many are given up, the records of a sink or the lines of a source; whether the task fails.
+
+    `topic` has the settings of a topic that is made before; without any, a source's makes itself.
+    """
 
     config: Mapping[str, str]
     errors: int
     records: tuple[bytes, ...] = ()
     lines: tuple[str, ...] = ()
     fails: bool = False
+    topic: Mapping[str, str] = field(default_factory=dict)
 
 
 POISON: Final = (b"1", b"{damaged", b"2", b"tru", b"3")
 LINES: Final = ("1", "x", "2", "y", "3")
+LARGE: Final = ("1", "x" * 5_000, "2", "y" * 5_000, "3")
+ASKED: Final = {"producer.override.max.request.size": "2000"}
+TAKEN: Final = {"max.message.bytes": "2000"}
+NOWHERE: Final = {
+    "transforms": "route",
+    "transforms.route.type": f"{PACKAGE}RegexRouter",
+    "transforms.route.regex": ".*",
+    "transforms.route.replacement": "no topic",
+}
 CASES: Final[Mapping[str, Case]] = {
     "skipped": Case({**ALL, **BARE}, 2, POISON),
     "letters": Case({**ALL, **LOGGED, **DEAD, **BARE}, 2, POISON),
@@ -80,6 +93,11 @@ CASES: Final[Mapping[str, Case]] = {
     "lines": Case({**ALL, **LOGGED, **CAST}, 2, lines=LINES),
     "badlines": Case({**LOGGED, **CAST}, 1, lines=LINES, fails=True),
     "headers": Case({**ALL, **LOGGED, **HEADER}, 5, lines=LINES),
+    "unsent": Case({**ALL, **LOGGED, **ASKED}, 2, lines=LARGE),
+    "notsent": Case({**LOGGED, **ASKED}, 1, lines=LARGE, fails=True),
+    "refused": Case({**ALL, **LOGGED}, 2, lines=LARGE, topic=TAKEN),
+    "nottaken": Case(LOGGED, 1, lines=LARGE, fails=True, topic=TAKEN),
+    "nowhere": Case({**ALL, **LOGGED, **NOWHERE}, 5, lines=LINES),
 }
 
 
@@ -116,6 +134,8 @@ def test_both_count_the_same(both: Mapping[str, Counted], name: str) -> None:
 
 def _play(peer: Peer, counted: Counted, port: int) -> None:
     for name, case in CASES.items():
+        if case.topic:
+            create_topic(peer.bootstrap, f"{name}-{peer.suffix}", config=dict(case.topic))
         if case.records:
             produce(peer.bootstrap, create_topic(peer.bootstrap, f"{name}-{peer.suffix}"), list(case.records))
     peer.start()

@@ -77,9 +77,7 @@ _key: Final = setting
 
 def _some(name: str) -> Check:
     def check(value: Any) -> str | None:
-        if value is None:
-            return f"Configuration '{name}' values must not be null."
-        if not value:
+        if value is not None and not value:
             return f"Configuration '{name}' must not be empty. Valid values include: any non-empty value"
         return distinct(value)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import confluent_kafka
@@ -41,6 +41,7 @@ HOLD_BACK_ROWS: Final = 64
 FAILURES_MAX: Final = 1_000
 # At most so many rows are sent on at once instead of lingering for more: nothing else is under way.
 PROMPT_ROWS_MAX: Final = 100
+_NO_CALLBACKS: Final[Mapping[int, Callable[..., None]]] = {}
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _NO_TOPIC: Final = frozenset({
     KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -241,7 +242,8 @@ class KafkaWriter:
                 start = row + 1
 
     def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
-        rows, produce = len(values), self._producer.produce
+        rows, produce, called_back = len(values), self._producer.produce, self._callbacks(batch).get
+        # An absent key is None for each row; `repeat` bounded, because the columns must be of one length.
         columns = zip(
             topics_of(batch, self._default_topic), values, keys or itertools.repeat(None, rows), partitions_of(batch),
             timestamps_of(batch), headers_of(batch), strict=True,
@@ -252,14 +254,18 @@ class KafkaWriter:
                 patient = self.hold_back()
             while True:
                 try:
-                    # By place, which takes a fifth off the call.
-                    produce(topic, value, key, partition, None, None, timestamp, headers)
+                    # By place, which takes a fifth off the call; without a report of its own a row gets the common one.
+                    produce(topic, value, key, partition, called_back(row), None, timestamp, headers)
                 except BufferError:
                     self.wait_for_room()
                     continue
                 except KafkaException as error:
                     self._refused(error, topic, row, raw)
                 break
+
+    def _callbacks(self, batch: Batch) -> Mapping[int, Callable[..., None]]:
+        """Who is called when a row was acknowledged or not, by its index, for rows that have somebody of their own."""
+        return _NO_CALLBACKS
 
     def hold_back(self) -> bool:
         """Waits a moment until the client can use more rows; False when brokers take none at present."""

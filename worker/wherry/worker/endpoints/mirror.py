@@ -9,9 +9,8 @@ wrong, so that trouble with them never holds up records.
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -28,14 +27,7 @@ from wherry.contract.position import Position, TopicPartition, kafka_position, p
 from wherry.worker.endpoints import Flushed, Remaining
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.kafka_reader import KafkaReader
-from wherry.worker.endpoints.kafka_writer import (
-    HOLD_BACK_ROWS,
-    KafkaWriter,
-    headers_of,
-    partitions_of,
-    timestamps_of,
-    topics_of,
-)
+from wherry.worker.endpoints.kafka_writer import KafkaWriter, partitions_of
 from wherry.worker.endpoints.topics import TopicCreator
 
 logger: Final = logging.getLogger("wherry.worker.mirror")
@@ -213,31 +205,8 @@ class MirrorWriter(KafkaWriter):
         """Never: a copy keeps its partition and time."""
         return False
 
-    def _produce_rows(self, batch: Batch, values: list[Any], keys: list[Any] | None, raw: Batch) -> None:
-        rows, produce = len(values), self._producer.produce
-        told = self._told(batch)
-        # An absent key is None for each row; `repeat` bounded, because the columns must be of one length.
-        columns = zip(
-            topics_of(batch, ""), values, keys or itertools.repeat(None, rows), partitions_of(batch),
-            timestamps_of(batch), headers_of(batch), strict=True,
-        )  # fmt: skip
-        patient = True
-        for row, (topic, value, key, partition, timestamp, headers) in enumerate(columns):
-            if patient and not row % HOLD_BACK_ROWS:
-                patient = self.hold_back()
-            while True:
-                try:
-                    # By place, which takes a fifth off the call; without a report of its own a row gets the common one.
-                    produce(topic, value, key, partition, told.get(row), None, timestamp, headers)
-                except BufferError:
-                    self.wait_for_room()
-                    continue
-                except KafkaException as error:
-                    self._refused(error, topic, row, raw)
-                break
-
-    def _told(self, batch: Batch) -> dict[int, Any]:
-        """What to do when a row has been acknowledged, by its index, for the rows whose place is told."""
+    def _callbacks(self, batch: Batch) -> Mapping[int, Callable[..., None]]:
+        """See `KafkaWriter._callbacks`: the rows whose place is told."""
         if self._syncs is None:
             return {}
         # What a transformation sends elsewhere has no place that a group's offset could be translated to.

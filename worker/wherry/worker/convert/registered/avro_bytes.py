@@ -56,6 +56,17 @@ def read_long(data: bytes, place: int) -> tuple[int, int]:
     raise ValueError("a number has more than ten bytes")
 
 
+def write_long(value: int) -> bytes:
+    """Writes a number in as few bytes as it takes."""
+    value = value << 1 ^ value >> 63
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
 def _int(data: bytes, place: int) -> tuple[int, int]:
     value, end = read_long(data, place)
     if not -_INT_SIGN <= value < _INT_SIGN or end - place > 5:

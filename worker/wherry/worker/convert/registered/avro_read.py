@@ -26,9 +26,10 @@ from wherry.contract.java import decode_utf8
 from wherry.contract.payload import scaled
 from wherry.contract.schema import to_field
 from wherry.worker.convert import Converted, DataError, Failure, Run
-from wherry.worker.convert.registered.avro_bytes import decoder, takes_no_bytes
+from wherry.worker.convert.registered.avro_bytes import decoder, takes_no_bytes, write_long
 from wherry.worker.convert.registered.avro_schema import is_map_of_pairs, to_connect
 from wherry.worker.convert.registered.avro_types import AvroKind, AvroType
+from wherry.worker.convert.registered.avro_write import sizes_of, zigzag
 
 # Below this many rows putting a file together costs more than it saves.
 QUICK_ROWS_MIN: Final = 8
@@ -38,7 +39,6 @@ _SYNC: Final = bytes(16)
 # Behind the rows, so that one that lacks a few bytes at the end finds zeros: polars panics where bytes end, and Rust
 # writes a page to the log for each panic.
 _PADDING: Final = bytes(4_096)
-_SIZE_STEPS: Final = np.array([1 << (7 * bits) for bits in range(1, 10)], np.uint64)
 _WIDTHS: Final = {AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8, AvroKind.NULL: 0}
 # What polars shall read a type as: without logical types, and enums as the numbers of their symbols.
 _PLAIN: Final = {
@@ -127,8 +127,8 @@ class AvroReader:
         """Has polars read rows, the last of which is the witness."""
         import polars as pl
 
-        size = _long(len(body) + len(self._witness) + len(_PADDING))
-        parts = (self._head or b"", _long(rows), size, body, self._witness, _PADDING, _SYNC)
+        size = write_long(len(body) + len(self._witness) + len(_PADDING))
+        parts = (self._head or b"", write_long(rows), size, body, self._witness, _PADDING, _SYNC)
         return _one_chunk(
             pl.read_avro(io.BytesIO(b"".join(parts))).to_arrow(compat_level=pl.CompatLevel.oldest()).column(0)
         )
@@ -190,17 +190,17 @@ def _witness(avro: AvroType) -> bytes:
     """Returns a value that reads otherwise from any later place, if zeros follow: nothing in it needs two bytes."""
     part = avro.optional_part
     if part is not None:
-        return _long(avro.branches.index(part)) + _witness(part)
+        return write_long(avro.branches.index(part)) + _witness(part)
     if avro.kind is AvroKind.RECORD:
         return b"".join(_witness(field.type) for field in avro.fields)
     if avro.kind is AvroKind.ARRAY and avro.items is not None:
-        return _long(1) + _witness(avro.items) + _long(0)
+        return write_long(1) + _witness(avro.items) + write_long(0)
     if avro.kind is AvroKind.ENUM:
-        return _long(min(1, len(avro.symbols) - 1))
+        return write_long(min(1, len(avro.symbols) - 1))
     if avro.kind in {AvroKind.BYTES, AvroKind.STRING}:
         return _text(b"x")
     if avro.kind in {AvroKind.INT, AvroKind.LONG}:
-        return _long(1)
+        return write_long(1)
     return b"\x01" * (avro.size if avro.kind is AvroKind.FIXED else _WIDTHS[avro.kind])
 
 
@@ -208,21 +208,11 @@ def _file_head(plain: Any) -> bytes:
     schema = json.dumps({"type": "record", "name": "n0", "fields": [{"name": "v", "type": plain}]}).encode()
     codec, key = b"avro.codec", b"avro.schema"
     entries = b"".join(_text(part) for part in (key, schema, codec, b"null"))
-    return b"".join((b"Obj\x01", _long(2), entries, _long(0), _SYNC))
+    return b"".join((b"Obj\x01", write_long(2), entries, write_long(0), _SYNC))
 
 
 def _text(data: bytes) -> bytes:
-    return _long(len(data)) + data
-
-
-def _long(value: int) -> bytes:
-    value = value << 1 ^ value >> 63
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return write_long(len(data)) + data
 
 
 def _sizes(avro: AvroType, column: pa.Array) -> Any:
@@ -256,8 +246,7 @@ def _sizes(avro: AvroType, column: pa.Array) -> Any:
 
 
 def _number_sizes(values: Any) -> Any:
-    zigzag = (values << 1 ^ values >> 63).view(np.uint64)
-    return 1 + np.searchsorted(_SIZE_STEPS, zigzag, side="right").astype(np.int64)
+    return sizes_of(zigzag(values)).astype(np.int64)
 
 
 def _without_nulls(column: pa.Array) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from wherry.contract.data import DECIMAL
 from wherry.contract.payload import unscaled
 from wherry.worker.convert import DataError
+from wherry.worker.convert.registered.avro_bytes import write_long
 from wherry.worker.convert.registered.avro_schema import is_map_of_pairs, logical_of, to_connect
 from wherry.worker.convert.registered.avro_types import MISSING, AvroField, AvroKind, AvroType
 
@@ -39,7 +40,7 @@ def write(avro: AvroType, column: pa.Array, path: str = "value") -> pa.Array:
     """
     part = avro.optional_part
     if part is not None:
-        branches = [pa.scalar(_varint(index), pa.binary()) for index in range(2)]
+        branches = [pa.scalar(write_long(index), pa.binary()) for index in range(2)]
         null = branches[1 - avro.branches.index(part)]
         if pa.types.is_null(column.type):
             return pa.repeat(null, len(column))
@@ -83,12 +84,22 @@ def _required(avro: AvroType, column: pa.Array, path: str) -> pa.Array:
 
 def varints(values: Any) -> pa.Array:
     """Encodes numbers as Avro and Protobuf do, zigzag, all at once."""
-    return unsigned_varints((values << 1 ^ values >> 63).view(np.uint64))
+    return unsigned_varints(zigzag(values))
+
+
+def zigzag(values: Any) -> Any:
+    """Returns the unsigned numbers that stand for signed ones: small ones whatever their sign."""
+    return (values << 1 ^ values >> 63).view(np.uint64)
+
+
+def sizes_of(values: Any) -> Any:
+    """Returns how many bytes each unsigned number takes."""
+    return 1 + np.searchsorted(_SIZE_STEPS, values, side="right")
 
 
 def unsigned_varints(values: Any) -> pa.Array:
     """Encodes unsigned numbers, seven bits a byte, the lowest first."""
-    sizes = 1 + np.searchsorted(_SIZE_STEPS, values, side="right")
+    sizes = sizes_of(values)
     width = int(sizes.max()) if len(sizes) else 1
     shifts = np.arange(0, 7 * width, 7, dtype=np.uint64)
     groups = (values[:, None] >> shifts & np.uint64(0x7F)).astype(np.uint8)
@@ -105,16 +116,6 @@ def _binary(data: bytes, sizes: Any) -> pa.Array:
 
 def _fixed_width(values: Any) -> pa.Array:
     return _binary(values.tobytes(), np.full(len(values), values.dtype.itemsize))
-
-
-def _varint(value: int) -> bytes:
-    value = value << 1 ^ value >> 63
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _record(avro: AvroType, column: pa.Array, path: str) -> pa.Array:
@@ -225,7 +226,7 @@ def _union(avro: AvroType, column: pa.Array, path: str) -> pa.Array:
     known = {child.name: index for index, child in enumerate(column.type)}
     data = pa.nulls(len(column), pa.binary())
     for number, branch in enumerate(avro.branches):
-        head = pa.scalar(_varint(number), pa.binary())
+        head = pa.scalar(write_long(number), pa.binary())
         if branch.kind is AvroKind.NULL:
             missing = column.is_null()
             data = pc.if_else(missing, head, data)
