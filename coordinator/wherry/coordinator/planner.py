@@ -238,9 +238,8 @@ class Planner:
         self.release(spec.name)
         held = self._share(spec, generation)
         if held is None:
-            holder = f"plan-{spec.name}-{generation}"
-            acquired = self._acquire(self._grants.sidecar(spec, generation), holder, left_s)
-            held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
+            sidecar = self._grants.sidecar(spec, generation)
+            held = self._own(generation, sidecar, f"plan-{spec.name}-{generation}", left_s)
         with self._lock:
             self._held[spec.name] = held
         if held.share is None:
@@ -254,12 +253,15 @@ class Planner:
         if held is not None and held.generation == generation:
             return held
         self._drop_sink(spec.name)
-        holder = f"staged-{spec.name}-{generation}"
-        acquired = self._acquire(self._grants.sink_sidecar(spec, generation), holder, left_s)
-        held = _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
+        sidecar = self._grants.sink_sidecar(spec, generation)
+        held = self._own(generation, sidecar, f"staged-{spec.name}-{generation}", left_s)
         with self._lock:
             self._held_sinks[spec.name] = held
         return held
+
+    def _own(self, generation: int, sidecar: lease_pb2.SidecarSpec, holder: str, left_s: float) -> _Held:
+        acquired = self._acquire(sidecar, holder, left_s)
+        return _Held(generation, SidecarClient(acquired.endpoint, ready=True), holder, acquired)
 
     def _acquire(self, sidecar: lease_pb2.SidecarSpec, holder: str, left_s: float) -> Acquired:
         return self._hosts.acquire(sidecar, holder, timeout_s=min(ACQUIRE_TIMEOUT_S, left_s))
