@@ -42,6 +42,7 @@ FROZEN_S = (2.0, 14.0)
 START_S = 120.0
 STALL_S = 150.0
 POLL_S = 0.2
+LOST = "likely deleted already and hence can be skipped"
 SUPPORT = "exactly.once.source.support"
 ROLLED = ("disabled", "preparing", "enabled")
 FAULTS = ("worker", "worker", "sidecar", "sidecar", "host", "coordinator", "broker", "freeze")
@@ -163,6 +164,16 @@ class Chaos:
             time.sleep(POLL_S)
         print(f"nothing has moved for {STALL_S:.0f} s: {delivered} of {dict(totals)}\n{self.states()}", flush=True)
 
+    def lost_ends(self) -> list[str]:
+        """What the broker says of transactions that it has ended without telling their partitions.
+
+        It does so when it comes back from a SIGKILL and its partitions have no leader for a moment; what reads
+        committed records stands behind these transactions for good, whoever it is.
+        """
+        with contextlib.suppress(OSError):
+            return [line for line in self.broker.log_path.read_text("utf-8", "replace").splitlines() if LOST in line]
+        return []
+
     def states(self) -> str:
         """What each connector shows."""
         rest = self.rest()
@@ -249,7 +260,8 @@ def run(options: argparse.Namespace) -> list[str]:
         feeding.join(STALL_S)
         chaos.wait({flow.name: each // flow.partitions * flow.partitions for flow in flows})
         print(f"seed {options.seed}, {each} records a flow, faults: {dict(chaos.done)}", flush=True)
-        return verdicts(flows, each)
+        wrong = verdicts(flows, each)
+        return wrong + [f"perhaps through the broker: {line}" for line in chaos.lost_ends()] if wrong else []
 
 
 def _hurt_for(chaos: Chaos, seconds: float) -> None:
