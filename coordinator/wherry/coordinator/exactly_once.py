@@ -3,6 +3,10 @@
 Workers write records and offsets in transactions named after the task (`<group.id>-<connector>-<task>`). A worker that
 was taken for dead may come back within one. Its task's next lease opens the same name, which shuts it out; where its
 work may go to another task, and before a new set of tasks begins, the names of all tasks there were are opened here.
+
+Positions are read to behind their own last record, so a transaction that never ends keeps them waiting, as it does
+Kafka Connect. A broker may lose the end of one (`tests/chaos/README.md` tells when); then only `kafka-transactions.sh
+abort` helps. Wherry doesn't do it by itself: it can't know whether the transaction had been told as committed.
 """
 
 from __future__ import annotations
