@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wherry.contract.arrays import array_of
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.data import DATE, DAY_MS, DataError, Instant, Kind, Schema
 from wherry.contract.java import to_float32
@@ -243,7 +244,7 @@ def _field_column(source: Schema, present: pa.StructArray, field: pa.Field, targ
     value = _of_new_field(field.name, wanted, source)
     if value is None:
         return pa.nulls(len(present), field.type)
-    return pa.array([_arrow_value(wanted, value)] * len(present), field.type)
+    return array_of([_arrow_value(wanted, value)] * len(present), field.type)
 
 
 def _struct_array(arrays: list[pa.Array], kind: pa.StructType, mask: Any, rows: int) -> pa.Array:
@@ -267,7 +268,7 @@ def _scalar(target: Schema, wanted: pa.Field) -> pa.Scalar:
 
 
 def _filled(made: pa.Array, target: Schema, wanted: pa.Field) -> pa.Array:
-    default = pa.array([_arrow_value(target, target.default)], wanted.type)
+    default = array_of([_arrow_value(target, target.default)], wanted.type)
     places = pc.if_else(made.is_null(), len(made), pa.array(range(len(made)), pa.int64()))
     return pa.concat_arrays([made, default]).take(places)
 

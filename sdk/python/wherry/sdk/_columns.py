@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from wherry.contract.arrays import array_of
 from wherry.contract.batch import (
     HEADERS,
     HEADERS_TYPE,
@@ -145,7 +146,7 @@ def _schema_of(rows: Sequence[Record], name: str) -> pa.DataType | None:
 def _column(values: list[Any], data_type: pa.DataType | None, what: str) -> pa.Array:
     if data_type is not None:
         try:
-            return pa.array(values, data_type)
+            return array_of(values, data_type)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise SchemaError(f"A {what} doesn't fit its schema {data_type}: {error}.", reason="BAD_ROW") from error
     found = set(map(type, values))

@@ -281,6 +281,19 @@ def test_a_map_with_other_keys_is_a_list_of_pairs_both_ways() -> None:
     assert json.loads(write(ENVELOPES, schema, [(1, 2), (3, 4)])[0] or b"")["payload"] == [[1, 2], [3, 4]]
 
 
+def test_the_schema_of_a_maps_values_goes_with_the_column() -> None:
+    """A transform that builds a struct anew has no other word of it."""
+    values = {"type": "string", "optional": True, "default": "d", "name": "v", "doc": "of a value"}
+    maps = {
+        "type": "map",
+        "keys": {"type": "string"},
+        "values": {"type": "map", "keys": {"type": "string"}, "values": values},
+    }
+    schema = {"type": "struct", "fields": [{"field": "m", **maps}]}
+    run = read(ENVELOPES, envelope(schema, '{"m":{"a":{"b":null}}}')).runs[0]
+    assert run.column.type.equals(run.field.type, check_metadata=True)
+
+
 def test_a_fixed_schema_reads_bare_payloads() -> None:
     converter = JsonConverter({"schema.content": '{"type":"int32"}'}, is_key=False)
     converted = read(converter, b"1", b'"x"', b"", None, b"null", b'{"schema":1,"payload":2}')

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from wherry.contract.arrays import array_of
 from wherry.contract.schema import DEFAULT
 from wherry.contract.schemaless import BAD_JSON, DECODER, SPACE, parse
 from wherry.worker.convert import Converted, DataError, Failure, Run, json_limits
@@ -208,7 +209,7 @@ class _Parsing:
                 values.append(None if text is None else self.rules(self.field, self._value(text)))
             except DataError as error:
                 self.failures.append(Failure(row, error))
-        self.arrays.append(pa.array(values, self.field.type))
+        self.arrays.append(array_of(values, self.field.type))
 
     def _value(self, text: str) -> Any:
         if self.empty_is_missing and not text:

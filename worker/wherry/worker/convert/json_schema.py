@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wherry.contract.arrays import array_of
 from wherry.contract.batch import JSON_TYPE
 from wherry.contract.position import compact_json
 from wherry.contract.schema import field_of, from_form, schema_of, to_form
@@ -135,7 +136,7 @@ class EnvelopeReader:
                 array = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array([text], pa.string()))
                 reading.runs.append((_SCHEMALESS, array))
             else:
-                reading.runs.append((field, pa.array([self.rules(field, value)], field.type)))
+                reading.runs.append((field, array_of([self.rules(field, value)], field.type)))
         except DataError as error:
             reading.failed[row] = error
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wherry.contract.arrays import array_of
 from wherry.contract.data import DECIMAL, Kind, Schema
 from wherry.contract.java import decode_utf8
 from wherry.contract.payload import scaled
@@ -140,7 +141,7 @@ class AvroReader:
                 values.append(self._value(self._decode(data, 0)[0]))
             except (ValueError, OverflowError) as error:
                 failures.append(Failure(row, _bad(error)))
-        arrays.append(pa.array(values, self.field.type))
+        arrays.append(array_of(values, self.field.type))
 
 
 class _OddError(Exception):
