@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from wherry.contract.errors import ConfigError, TransientError, WherryError
-from wherry.contract.transactions import init_transactions
 from wherry.coordinator.dlq.letters import Left, Letter, Resend, Rules, decide
 
 CALL_TIMEOUT_S: Final = 30.0
@@ -114,7 +113,7 @@ class Replay:
             self._consumer = Consumer(self._consumer_settings)
             producer = None if dry_run else Producer(self._producer_settings)
             if producer is not None:
-                init_transactions(producer, CALL_TIMEOUT_S, self._topic)
+                producer.init_transactions(CALL_TIMEOUT_S)
             for letters in self._batches(self._ends(), limit):
                 decided = [(letter, decide(letter, self._rules)) for letter in letters]
                 stop = None if skip or dry_run else next(filter(_is_stuck, decided), None)

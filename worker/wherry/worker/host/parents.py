@@ -158,15 +158,21 @@ class WarmParents:
                 return None
 
     def _fork(self, warm: _Warm, command: Command) -> ForkedChild:
-        if warm.process is None or not warm.process.is_running or warm.control is None:
-            warm.end("it is started anew")
-            self._start(warm, command)
-        assert warm.control is not None
+        if warm.process is not None and warm.process.is_running and warm.control is not None:
+            try:
+                return self._ask(warm.control, command)
+            except ConnectionError as error:
+                # It has died, of which news is late: it never got the request.
+                _log.info("The warm process of %s is gone: %s", warm.name, error)
+        warm.end("it is started anew")
+        return self._ask(self._start(warm, command), command)
+
+    def _ask(self, control: socket.socket, command: Command) -> ForkedChild:
         own = {name: command.environment[name] for name in _OWN}
         request = ForkRequest(os.getpid(), own, tuple(self._loop.choose_cpus(command.cpus_max)))
         read_fd, write_fd = os.pipe()
         try:
-            send_request(warm.control, request, write_fd)
+            send_request(control, request, write_fd)
         except BaseException:
             os.close(read_fd)
             raise
@@ -174,13 +180,13 @@ class WarmParents:
             os.close(write_fd)
         output = os.fdopen(read_fd, "rb", buffering=0)
         try:
-            answer = _answer(warm.control, FORK_TIMEOUT_S, "it did not fork")
+            answer = _answer(control, FORK_TIMEOUT_S, "it did not fork")
             return ForkedChild(int(answer), output)
         except BaseException:
             output.close()
             raise
 
-    def _start(self, warm: _Warm, command: Command) -> None:
+    def _start(self, warm: _Warm, command: Command) -> socket.socket:
         ours, theirs = pair()
 
         def on_line(process: SidecarProcess, line: str) -> None:
@@ -206,6 +212,7 @@ class WarmParents:
         answer = _answer(ours, READY_TIMEOUT_S, "it did not get ready")
         if answer != READY:
             raise TransientError(answer.decode(errors="replace"))
+        return ours
 
 
 class _WarmStarter:
