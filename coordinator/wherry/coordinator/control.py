@@ -376,8 +376,12 @@ class ControlServer(lease_pb2_grpc.LeaseServiceServicer):
                 self._post(_ended(line, stream, request.ended))
             case "query":
                 asked = list(request.query.partitions_json)
-                # One without partitions asks whether the lease is still in force; this stream is, or it were closed.
-                found = self._positions(line.connector, asked) if asked else self._may_speak() or ()
+                found: Sequence[Position] = ()
+                if asked:
+                    found = self._positions(line.connector, asked)
+                else:
+                    # It asks whether the lease is still in force; this stream is, or it were closed.
+                    self._may_speak()
                 answer = lease_pb2.PositionAnswer(id=request.query.id, positions=to_proto.positions(found))
                 stream.out.put(Signal(answer=answer))
             case _:

@@ -63,10 +63,10 @@ def encode(frame: WireFrame) -> bytes:
     header = frame.header.SerializeToString()
     size = frame.body.size
     if not size:
-        return b"".join((bytes((_FRAME_TAG,)), _varint(len(header)), header))
+        return b"".join((bytes((_FRAME_TAG,)), varint(len(header)), header))
     head = _body_head(size)
     padding = _padding(len(header), size, enclosed=True)
-    length = _varint(len(header) + len(padding) + len(head) + size)
+    length = varint(len(header) + len(padding) + len(head) + size)
     return b"".join((bytes((_FRAME_TAG,)), length, header, padding, head, memoryview(frame.body)))
 
 
@@ -172,7 +172,8 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
             raise IndexError("a varint of more than 10 bytes")
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Writes an unsigned number, seven bits a byte, the lowest first."""
     parts = bytearray()
     while value > 0x7F:
         parts.append(value & 0x7F | 0x80)
@@ -182,7 +183,7 @@ def _varint(value: int) -> bytes:
 
 
 def _body_head(size: int) -> bytes:
-    return _BODY_TAG + _varint(size) if size else b""
+    return _BODY_TAG + varint(size) if size else b""
 
 
 def _padding(header_bytes: int, body_bytes: int, *, enclosed: bool) -> bytes:
@@ -192,7 +193,7 @@ def _padding(header_bytes: int, body_bytes: int, *, enclosed: bool) -> bytes:
     tail = len(_body_head(body_bytes))
     for length in (0, *range(2, 2 + _ALIGNMENT)):
         before = header_bytes + length + tail
-        envelope = 1 + len(_varint(before + body_bytes)) if enclosed else 0
+        envelope = 1 + len(varint(before + body_bytes)) if enclosed else 0
         if (envelope + before) % _ALIGNMENT == 0:
             return _PADDING_TAG + bytes((length - 2,)) + bytes(length - 2) if length else b""
     # Only where the envelope's length grows by a byte on the way; being aligned is a help, not a duty.

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from wherry.contract.wire import varint
 from wherry.worker.convert.registered.avro_types import AvroKind, AvroType
 
 # Reads a value from a place in some bytes; answers with the value and where it ends.
@@ -58,13 +59,7 @@ def read_long(data: bytes, place: int) -> tuple[int, int]:
 
 def write_long(value: int) -> bytes:
     """Writes a number in as few bytes as it takes."""
-    value = value << 1 ^ value >> 63
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return varint(value << 1 ^ value >> 63)
 
 
 def _int(data: bytes, place: int) -> tuple[int, int]:
