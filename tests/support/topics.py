@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 TIMEOUT_S = 60.0
+AGAIN_S = 0.2
 _QUIET = {"log_level": 0}
+
+T = TypeVar("T")
 
 
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> str:
@@ -80,10 +83,33 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # re-exported without saying so
 
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
-    partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
-    asked = admin.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in partitions})  # type: ignore[no-untyped-call]
-    return {partition.partition: future.result(TIMEOUT_S).offset for partition, future in asked.items()}
+    def ask() -> dict[int, int]:
+        # A client of its own each time: one that has seen a leader of old stays with it.
+        admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+        partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+        asked = admin.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in partitions})  # type: ignore[no-untyped-call]
+        return {partition.partition: future.result(TIMEOUT_S).offset for partition, future in asked.items()}
+
+    return once_led(ask)
+
+
+def once_led(ask: Callable[[], T]) -> T:
+    """Ask until the partitions have leaders: those of a topic that has just been made have none for a moment."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    leaderless = {
+        KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,  # "No leaders found"
+    }  # fmt: skip
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in leaderless or time.monotonic() >= deadline:
+                raise
+        time.sleep(AGAIN_S)
 
 
 def commit(bootstrap: str, group: str, offsets: Sequence[Any]) -> None:
@@ -103,7 +129,7 @@ def commit(bootstrap: str, group: str, offsets: Sequence[Any]) -> None:
             except KafkaException:
                 if time.monotonic() >= deadline:
                     raise
-            time.sleep(0.2)
+            time.sleep(AGAIN_S)
     finally:
         consumer.close()
 

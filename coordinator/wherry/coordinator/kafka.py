@@ -67,7 +67,11 @@ class KafkaAdmin:
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, committed: bool = False
     ) -> dict[TopicPartition, int]:
-        """End offsets, or where the first open transaction begins; partitions that don't exist are left out."""
+        """End offsets, or where the first open transaction begins.
+
+        Left out are partitions that don't exist, and those whose leader can't tell now while others can: a topic that
+        ails must not hide all others.
+        """
         from confluent_kafka.admin import OffsetSpec
 
         asked = {_native(partition): OffsetSpec.latest() for partition in partitions}

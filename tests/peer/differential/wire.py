@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.peer.differential.cases import Record
+from tests.support.topics import once_led
 
 TIMEOUT_S = 60.0
 BATCH_MAX = 10_000
 KEPT = {"retention.ms": "-1"}
 """The records are of fixed days that are long gone; a broker would delete them after half a minute."""
-_NO_LEADER = ("No leaders found", "Not leader for partition", "Leader not available")
-_AGAIN_S = 0.2
 _QUIET = {"log_level": 0}
 
 
@@ -70,17 +69,8 @@ class Wire:
 
     def ends(self, names: Iterable[str]) -> dict[tuple[str, int], int]:
         """Returns the offset after the last record of every partition of topics."""
-        from confluent_kafka import KafkaException
-
-        names, deadline = list(names), time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                return self._ends(names)
-            except KafkaException as error:
-                # A topic that has just come into being has no leader for a moment.
-                if not any(each in error.args[0].str() for each in _NO_LEADER) or time.monotonic() > deadline:
-                    raise
-                time.sleep(_AGAIN_S)
+        names = list(names)
+        return once_led(lambda: self._ends(names))
 
     def _ends(self, names: Iterable[str]) -> dict[tuple[str, int], int]:
         from confluent_kafka import TopicPartition

@@ -309,8 +309,19 @@ class TopicLog:
         Raises:
             WherryError: Not in time.
         """
+        deadline = time.monotonic() + timeout_s
+        ends = self._all_ends(deadline)
+        self.wait_for(ends, max(deadline - time.monotonic(), 0.0))
+
+    def _all_ends(self, deadline: float) -> dict[TopicPartition, int]:
+        """Where each partition ends: one whose leader can't tell for a moment is not taken for one without records."""
         partitions = [TopicPartition(self.topic, number) for number in self._next]
-        self.wait_for(self._admin.end_offsets(partitions, committed=True), timeout_s)
+        while len(ends := self._admin.end_offsets(partitions, committed=True)) < len(partitions):
+            if time.monotonic() >= deadline:
+                unknown = ", ".join(str(each.partition) for each in partitions if each not in ends)
+                raise TransientError(f"Kafka did not tell in time where partition(s) {unknown} of {self.topic} end.")
+            self._closing.wait(POLL_S)
+        return ends
 
     def settled_ends(self) -> dict[TopicPartition, int] | None:
         """Where the partitions end; None while a transaction is open in any of them, or where that can't be told.

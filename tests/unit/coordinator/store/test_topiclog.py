@@ -153,3 +153,15 @@ def test_ends_are_settled_where_no_transaction_is_open(
     assert log.settled_ends() == (expected if settled else None)
     # The other way round a transaction begun in between would be taken for settled.
     assert admin.asked == [True, False]
+
+
+def test_a_partition_whose_end_is_not_known_yet_is_asked_for_again() -> None:
+    admin = Ends({0: 5}, {})
+    log = TopicLog("offsets", {}, admin, lambda key, value: None, group="g")  # type: ignore[arg-type]
+    log._next = {0: 5, 1: 0}
+    with pytest.raises(TransientError, match=r"did not tell in time where partition\(s\) 1 of offsets end"):
+        log.read_to_end(0.1)
+    admin = Ends({0: 5, 1: 7}, {})
+    log = TopicLog("offsets", {}, admin, lambda key, value: None, group="g")  # type: ignore[arg-type]
+    log._next = {0: 5, 1: 7}
+    log.read_to_end(0.1)
