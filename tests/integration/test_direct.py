@@ -14,7 +14,7 @@ from tests.support.standalone import Standalone, send
 from tests.support.topics import topic_names
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.promise]
 
 ROWS = 60_000
 LIMIT_S = 120.0

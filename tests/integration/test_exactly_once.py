@@ -33,7 +33,7 @@ from wherry.coordinator.exactly_once import open_transactions
 from wherry.coordinator.store.local import FileOffsetStore
 from wherry.coordinator.store.own_topics import OwnTopicOffsets
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.promise]
 
 HERE = Path(__file__).parent / "pumps"
 POLL, INTERVAL, CONNECTOR = 1, 2, 3

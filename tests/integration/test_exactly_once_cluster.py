@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 from wherry.contract.offsets_topic import read_positions
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.promise]
 
 LINES = 150_000
 FILES, ROWS = 12, 2_000
