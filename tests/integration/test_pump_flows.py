@@ -18,6 +18,8 @@ from wherry.worker.policy import LeasePolicy
 from wherry.worker.signals import EndReason, Signals
 from wherry.worker.tolerance import ToleranceExceededError
 
+pytestmark = pytest.mark.promise
+
 
 def test_every_record_reaches_the_sink_and_positions_stand_at_the_ends(
     bootstrap: str, new_topic: Callable[..., str], sidecar: Callable[..., Sidecar], tmp_path: Path
