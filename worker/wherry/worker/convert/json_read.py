@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from wherry.contract.arrays import array_of
+from wherry.contract.arrays import array_of, as_type, cast
 from wherry.contract.schema import DEFAULT
 from wherry.contract.schemaless import BAD_JSON, DECODER, SPACE, parse
 from wherry.worker.convert import Converted, DataError, Failure, Run, json_limits
@@ -103,7 +103,7 @@ def read_exact(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
     if table is None:
         return None
     columns = [_one_chunk(column) for column in table.columns]
-    return _dressed(wanted, pa.StructArray.from_arrays(columns, fields=list(wanted)))
+    return as_type(pa.StructArray.from_arrays(columns, fields=list(wanted)), wanted, _plain)
 
 
 def normal_text(data: bytes) -> str | None:
@@ -237,7 +237,7 @@ def _fast(texts: pa.Array, field: pa.Field, storage: pa.DataType) -> pa.Array | 
         return None
     if column.null_count > texts.null_count and _null_matters(field):
         return None
-    return _dressed(field.type, column)
+    return as_type(column, field.type, _plain)
 
 
 def _objects(texts: pa.Array, storage: pa.DataType) -> pa.Array | None:
@@ -317,7 +317,7 @@ def _data_of(lines: pa.Array) -> pa.Buffer:
 
 
 def _storage(data_type: pa.DataType) -> pa.DataType | None:
-    """Returns the type that pyarrow parses into and `_dressed` turns into the type wanted; None without a fast way."""
+    """Returns the type that pyarrow parses into and `as_type` turns into the type wanted; None without a fast way."""
     if data_type in _EXACT_TYPES:
         return data_type
     if pa.types.is_date32(data_type) or data_type == pa.time32("ms"):
@@ -364,20 +364,7 @@ def _null_matters(field: pa.Field) -> bool:
     return not field.nullable or bool(field.metadata and DEFAULT in field.metadata)
 
 
-def _dressed(data_type: pa.DataType, column: pa.Array) -> pa.Array:
-    """Turns parsed storage into the type wanted, with its field names, nullability and metadata."""
-    if pa.types.is_floating(data_type):
-        # Connect reads -0.0 as 0.0; adding zero changes nothing else.
-        return pc.add(column, pa.scalar(0.0, data_type))
-    if pa.types.is_struct(data_type):
-        children = [_dressed(child.type, column.field(index)) for index, child in enumerate(data_type)]
-        mask = column.is_null() if column.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(data_type), mask=mask)
-    if pa.types.is_list(data_type):
-        items = _dressed(data_type.value_type, column.flatten())
-        lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
-        ends = pc.cumulative_sum(lengths)
-        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
-        mask = column.is_null() if column.null_count else None
-        return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)
-    return column if column.type == data_type else column.cast(data_type)
+def _plain(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Parsed storage as the type wanted."""
+    # Connect reads -0.0 as 0.0; adding zero changes nothing else.
+    return pc.add(column, pa.scalar(0.0, data_type)) if pa.types.is_floating(data_type) else cast(column, data_type)
