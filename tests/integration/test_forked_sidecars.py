@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.integration.test_host import HostUnderTest, is_alive, wait_until
 from tests.integration.test_host import run_directory as run_directory
+from tests.support.plugins import write_plugin
 
 from wherry.contract.errors import ConnectorBugError
 
@@ -37,14 +38,6 @@ class Quiet(Sink):
 if __name__ == "__main__":
     serve(Quiet, name="warm", version="1")
 """
-MANIFEST = """\
-name: warm
-version: 1
-classes: [{class: wherry.test.MoodySource, role: sink}]
-run: [python, warm.py]
-limits: {open_files: 300}
-forkable: true
-"""
 
 
 @pytest.fixture
@@ -55,9 +48,10 @@ def host(run_directory: Path) -> Iterator[HostUnderTest]:
 
 
 def plugin(folder: Path, before: str = "") -> Path:
-    (folder / "warm.py").write_text(CODE.format(before=textwrap.dedent(before)))
-    (folder / "sidecar.yaml").write_text(MANIFEST)
-    return folder
+    code = CODE.format(before=textwrap.dedent(before))
+    return write_plugin(
+        folder, "warm", code, class_name="wherry.test.MoodySource", role="sink", limits={"open_files": 300}
+    )
 
 
 def parent_of(pid: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.support.plugins import running_hosts, write_plugin
 from tests.support.waiting import eventually
 
 from wherry.contract.client import Validation
@@ -70,13 +70,6 @@ class Asked(Source[AskedConfig]):
 if __name__ == "__main__":
     serve(Asked, name="asked", version="1")
 """
-MANIFEST = """\
-name: asked
-version: 1
-classes: [{class: test.Asked, role: source}]
-run: [python, asked.py]
-forkable: true
-"""
 SPEC = ConnectorSpec("one", Kind.SOURCE, {})
 
 
@@ -84,11 +77,8 @@ class Place:
     """The plugin, and what its processes write down."""
 
     def __init__(self, folder: Path, hosts: HostClient) -> None:
-        (folder / "plugin").mkdir()
-        (folder / "plugin" / "asked.py").write_text(CODE)
-        (folder / "plugin" / "sidecar.yaml").write_text(MANIFEST)
         self.folder = folder
-        self.manifest = Manifest.load(folder / "plugin")
+        self.manifest = Manifest.load(write_plugin(folder / "plugin", "asked", CODE, class_name="test.Asked"))
         self.prober = PluginProber(hosts)
         grants = SimpleNamespace(
             sidecar=self.sidecar,
@@ -136,12 +126,8 @@ class Place:
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[HostClient]:
-    directory = Path("/tmp") / f"wherry-killed-{os.getpid()}-{time.monotonic_ns() % 10**9}"
-    made = HostClient(directory)
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    with running_hosts() as made:
+        yield made
 
 
 @pytest.fixture

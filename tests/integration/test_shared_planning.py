@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.plugins import running_hosts, write_plugin
 
 from wherry.contract.description import Capabilities
 from wherry.contract.errors import WherryError
@@ -47,14 +46,6 @@ class Files(Source[FilesConfig]):
 if __name__ == "__main__":
     serve(Files, name="files", version="1")
 """
-MANIFEST = """\
-name: files
-version: 1
-classes: [{class: test.Files, role: source}]
-run: [python, files.py]
-forkable: true
-planning: shared
-"""
 
 
 class Grants:
@@ -87,18 +78,13 @@ class Grants:
 
 @pytest.fixture
 def hosts() -> Iterator[HostClient]:
-    directory = Path("/tmp") / f"wherry-share-{os.getpid()}-{time.monotonic_ns() % 10**9}"
-    made = HostClient(directory)
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    with running_hosts() as made:
+        yield made
 
 
 @pytest.fixture
 def planner(hosts: HostClient, tmp_path: Path) -> Planner:
-    (tmp_path / "files.py").write_text(CODE)
-    (tmp_path / "sidecar.yaml").write_text(MANIFEST)
+    write_plugin(tmp_path, "files", CODE, class_name="test.Files", planning="shared")
     posted: list[Event] = []
     return Planner(hosts, None, Grants(tmp_path), posted.append, lambda name, values: None)  # type: ignore[arg-type]
 

@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from wherry.contract.errors import ErrorClass, WherryError
-from wherry.contract.position import Position, TopicPartition, kafka_position, parse_kafka_position
+from wherry.contract.position import (
+    Position,
+    TopicPartition,
+    kafka_position,
+    kept_and_forgotten,
+    parse_kafka_position,
+)
 from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.staged import is_entry
@@ -112,9 +118,8 @@ class PositionKeeper:
             if not in_transaction:
                 # Of what a source forgets, the reason is often a position beside it (all parts of a file are read, the
                 # file is finished): one without the other would have it read again.
-                for forgotten in (False, True):
-                    if chosen := [each for each in positions if (each.offset is None) is forgotten]:
-                        self._offsets.write(spec.name, chosen)
+                for together in filter(None, kept_and_forgotten(positions)):
+                    self._offsets.write(spec.name, together)
             elif self._write_behind is not None:
                 self._write_behind(spec.name, positions)
             return

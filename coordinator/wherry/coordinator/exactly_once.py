@@ -93,6 +93,9 @@ Opener = Callable[[Mapping[str, kafka_clients.ClientValue], str, float, str], No
 class Fencer:
     """Shuts out workers of earlier leases. Safe for use by many threads; calls for one connector come in order.
 
+    A round also opens names that were opened a moment ago, when their lease was lost. To spare that, it would have to
+    know that no lease of theirs was granted since, by another coordinator neither; opening them is cheap, and certain.
+
     Args:
         worker: Configuration of the worker process.
         resolved: Fills in the placeholders of a connector's configuration.

@@ -122,12 +122,14 @@ class Planner:
 
     def release(self, connector: str) -> bool:
         """Let go of a connector's sidecars; False if none was held."""
+        return self._drop(connector, self._held, self._held_sinks)
+
+    def _drop(self, connector: str, *kept: dict[str, _Held]) -> bool:
         with self._lock:
-            found = [kept.pop(connector, None) for kept in (self._held, self._held_sinks)]
+            found = [held for each in kept if (held := each.pop(connector, None)) is not None]
         for held in found:
-            if held is not None:
-                self._let_go(held)
-        return any(held is not None for held in found)
+            self._let_go(held)
+        return bool(found)
 
     def _let_go(self, held: _Held) -> None:
         held.released = True
@@ -180,7 +182,7 @@ class Planner:
             # It may have died since the last commit.
             if not is_direct:
                 return self._give_up(spec.name, error)
-            self._drop_sink(spec.name)
+            self._drop(spec.name, self._held_sinks)
             return True
 
         once_more(apply, give_up, within_s=CALL_WITHIN_S)
@@ -231,9 +233,8 @@ class Planner:
         return plan
 
     def _hold(self, spec: ev.ConnectorSpec, generation: int, left_s: float) -> _Held:
-        with self._lock:
-            held = self._held.get(spec.name)
-        if held is not None and held.generation == generation and (held.share is None or not held.share.over):
+        held = self._current(self._held, spec.name, generation)
+        if held is not None:
             return held
         self.release(spec.name)
         held = self._share(spec, generation)
@@ -248,15 +249,22 @@ class Planner:
 
     def _hold_sink(self, spec: ev.ConnectorSpec, generation: int, left_s: float) -> _Held:
         """The sink's sidecar of a direct pipeline; that of its source is held beside it, for plans."""
-        with self._lock:
-            held = self._held_sinks.get(spec.name)
-        if held is not None and held.generation == generation:
+        held = self._current(self._held_sinks, spec.name, generation)
+        if held is not None:
             return held
-        self._drop_sink(spec.name)
+        self._drop(spec.name, self._held_sinks)
         sidecar = self._grants.sink_sidecar(spec, generation)
         held = self._own(generation, sidecar, f"staged-{spec.name}-{generation}", left_s)
         with self._lock:
             self._held_sinks[spec.name] = held
+        return held
+
+    def _current(self, kept: dict[str, _Held], connector: str, generation: int) -> _Held | None:
+        """What is held of a connector, if it is of this generation and hasn't ended."""
+        with self._lock:
+            held = kept.get(connector)
+        if held is None or held.generation != generation or (held.share is not None and held.share.over):
+            return None
         return held
 
     def _own(self, generation: int, sidecar: lease_pb2.SidecarSpec, holder: str, left_s: float) -> _Held:
@@ -265,12 +273,6 @@ class Planner:
 
     def _acquire(self, sidecar: lease_pb2.SidecarSpec, holder: str, left_s: float) -> Acquired:
         return self._hosts.acquire(sidecar, holder, timeout_s=min(ACQUIRE_TIMEOUT_S, left_s))
-
-    def _drop_sink(self, connector: str) -> None:
-        with self._lock:
-            held = self._held_sinks.pop(connector, None)
-        if held is not None:
-            self._let_go(held)
 
     def _share(self, spec: ev.ConnectorSpec, generation: int) -> _Held | None:
         """A part of the plugin's shared process; None when the connector is to have one of its own."""

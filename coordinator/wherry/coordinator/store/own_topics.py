@@ -14,7 +14,7 @@ from wherry.contract import kafka_clients
 from wherry.contract.connect_topics import PRODUCER_SETTINGS, offset_records
 from wherry.contract.errors import TransientError
 from wherry.contract.offsets_topic import read_positions
-from wherry.contract.position import Position
+from wherry.contract.position import Position, kept_and_forgotten
 from wherry.coordinator.exactly_once import OFFSETS_TOPIC
 from wherry.coordinator.store import OffsetStore
 
@@ -59,14 +59,15 @@ class OwnTopicOffsets:
         """
         config = self._config_of(connector)
         topic = self.own_topic(config)
-        forgotten = [position for position in positions if position.offset is None]
-        if topic:
-            if forgotten:
-                self._inner.write(connector, forgotten)
-            self._write(self._settings("producer", config), topic, connector, positions)
-            positions = [position for position in positions if position.offset is not None]
-        if positions or not topic:
+        if not topic:
             self._inner.write(connector, positions)
+            return
+        kept, forgotten = kept_and_forgotten(positions)
+        if forgotten:
+            self._inner.write(connector, forgotten)
+        self._write(self._settings("producer", config), topic, connector, positions)
+        if kept:
+            self._inner.write(connector, kept)
 
     def write_behind(self, connector: str, positions: Sequence[Position]) -> None:
         """Take positions that a transaction has already stored where they count."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -73,6 +73,14 @@ class TopicPartition:
 
     topic: str
     partition: int
+
+
+def kept_and_forgotten(positions: Sequence[Position]) -> tuple[list[Position], list[Position]]:
+    """Positions with an offset, and those whose partition is to be forgotten."""
+    return (
+        [position for position in positions if position.offset is not None],
+        [position for position in positions if position.offset is None],
+    )
 
 
 def compact_json(value: JsonValue) -> str:
