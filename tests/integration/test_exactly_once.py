@@ -49,7 +49,6 @@ class Bed:
         self.offsets = f"offsets-{topic}"
         self.id = f"group-{uuid.uuid4().hex[:8]}-c-0"
         self.processes: list[subprocess.Popen[str]] = []
-        self._configured: dict[str, str] = {}
 
     def sidecar(self, **config: Any) -> tuple[str, subprocess.Popen[str]]:
         endpoint = f"unix://{self.folder}/{os.urandom(4).hex()}"

@@ -106,7 +106,6 @@ class StandardHerder:
         self._registry = registry
         self._catalog = catalog
         self._stores = stores
-        self._worker_id = worker_id
         self._cluster_id = cluster_id
         self._runner = Runner(_machine(worker), lambda effect: self._hands.carry_out(effect))
         post = self._runner.post

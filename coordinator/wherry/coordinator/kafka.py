@@ -25,7 +25,6 @@ and the broker comes back, its late answer aborts the process (`eonce->refcnt > 
 CONSUMERS_MAX: Final = 8
 GROUPS_READY_S: Final = 5.0
 GROUPS_RETRY_S: Final = 0.2
-END_OFFSETS_PARTITIONS_MAX: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NO_OFFSET: Final = 0  # below zero librdkafka's markers begin: no offset was ever committed
 

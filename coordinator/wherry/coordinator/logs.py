@@ -12,7 +12,6 @@ import logging
 import sys
 from typing import Any, TextIO
 
-FORMATS = ("text", "json")
 _QUIET = {"py4j": logging.WARNING, "uvicorn": logging.WARNING, "asyncio": logging.WARNING}
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}

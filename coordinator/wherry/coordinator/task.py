@@ -161,11 +161,6 @@ class Task:
     """RUNNING was shown, and only parking and waking since then: a new launch shows RUNNING, too, not UNASSIGNED."""
 
     @property
-    def leased(self) -> bool:
-        """Whether a lease of it may be live."""
-        return self.state in LEASED
-
-    @property
     def shown(self) -> State | None:
         """What REST shows; None when the task is not listed."""
         if self.seen_running and self.state in (TaskState.WAITING, TaskState.LAUNCHED):

@@ -66,7 +66,7 @@ def test_headers_are_added_to_rows_that_have_none() -> None:
 
 def test_headers_are_dropped_by_name_from_either_kind_of_column() -> None:
     wanted = "b".__eq__
-    for column in (PLAIN, headers.to_typed(PLAIN, 3)):
+    for column in (PLAIN, headers.append(PLAIN, [[], [], []])):
         kept = headers.keep(column, wanted)
         assert kept.type == column.type
         assert [[item["name"] for item in row or ()] for row in kept.to_pylist()] == [["b"], [], []]
@@ -74,7 +74,7 @@ def test_headers_are_dropped_by_name_from_either_kind_of_column() -> None:
 
 
 def test_values_are_replaced_without_touching_names_and_rows() -> None:
-    column = headers.plain(headers.to_typed(PLAIN.slice(0, 2), 2), [b"x", None, b"z"])
+    column = headers.plain(headers.append(PLAIN.slice(0, 2), [[], []]), [b"x", None, b"z"])
     assert column.type == HEADERS_TYPE
     assert column.to_pylist()[0][2] == {"name": "a", "value": b"z"}
     assert column.to_pylist()[1] is None

@@ -24,7 +24,7 @@ from wherry.coordinator.lease import LeasePhase, LeaseTimes
 from wherry.coordinator.machine import Machine
 from wherry.coordinator.spread import MOVES_AT_ONCE_MAX, SpreadTimes
 from wherry.coordinator.starts import PLACE_HELD_MS_MAX
-from wherry.coordinator.task import TaskState
+from wherry.coordinator.task import LEASED, TaskState
 
 TIMES = LeaseTimes(launch_ms=20_000, silence_ms=10_000, drain_ms=4_000, drain_grace_ms=500)
 STEPS_MAX = 200_000
@@ -68,7 +68,6 @@ class World:
         self.drains = 0
         self.committed: dict[tuple[str, str], int] = {}
         self.workers: dict[tuple[str, int], Worker] = {}
-        self.granted: dict[tuple[str, int], tuple[str, int]] = {}
         self.commits: list[fx.CommitReport] = []
         self.owners: dict[tuple[str, str], str] = {}
         """Who was given each partition last: lease/attempt."""
@@ -182,7 +181,7 @@ class World:
             self.generations[name] = book.handout.generation
             for lease in book.handout.leases.values():
                 assert lease.generation == book.handout.generation, "no lease of an old generation is live"
-                assert book.handout.tasks[lease.task].leased, "a task with a lease says so"
+                assert book.handout.tasks[lease.task].state in LEASED, "a task with a lease says so"
             moving += sum(task.state is TaskState.MOVING for task in book.handout.tasks.values())
             shown = self.machine.shown(name)
             for task, (state, _) in (shown.tasks if shown else {}).items():

@@ -20,7 +20,6 @@ from wherry.coordinator.membership import Effect, Input, Membership, Phase, due,
 
 SLICE_MS: Final = 100
 SESSION_MS: Final = 6_000
-BEAT_MS: Final = 1_000
 REBALANCE_MS_MAX: Final = 1_500
 ANSWER_MS_MAX: Final = 800
 
@@ -59,10 +58,6 @@ class Broker:
         self._seen.pop(place, None)
         if self.owner == place:
             self.owner = self._moving_ms = None
-
-    def leave_all(self, node: int) -> None:
-        for place in [place for place in self._seen if place[0] == node]:
-            self.leave(place)
 
     def live(self, now_ms: int) -> None:
         if self.away:

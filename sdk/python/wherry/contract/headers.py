@@ -75,13 +75,6 @@ def is_typed(column: pa.Array) -> bool:
     )
 
 
-def to_typed(column: pa.Array | None, rows: int) -> pa.Array:
-    """Returns a column that has room for schemas, with the same headers; None is a column without any."""
-    if column is None:
-        return pa.nulls(rows, TYPED_HEADERS_TYPE)
-    return column if is_typed(column) else pa.array(_rows(column), TYPED_HEADERS_TYPE)
-
-
 def append(column: pa.Array | None, added: Sequence[Sequence[Entry]]) -> pa.Array:
     """Returns the headers with others after them, row by row.
 

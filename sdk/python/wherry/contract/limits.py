@@ -15,7 +15,7 @@ MIB: Final = 1024 * KIB
 REVISION_MIN: Final = 1
 REVISION_MAX: Final = 1
 
-# Sizes (DESIGN: "Limits, stated in Hello").
+# Sizes, stated in Hello.
 MESSAGE_BYTES_MAX: Final = 16 * MIB
 FRAME_BYTES_TARGET: Final = 2 * MIB
 ROW_BYTES_MAX: Final = 64 * MIB
@@ -24,8 +24,6 @@ BYTES_UNACKED_MAX: Final = 16 * MIB
 FRAME_CHUNKS_MAX: Final = 1024
 
 # What one frame may carry beside rows.
-MARKS_PER_FRAME_MAX: Final = 65_536
-ROW_ERRORS_PER_FRAME_MAX: Final = 65_536
 ROW_ERROR_MESSAGE_BYTES_MAX: Final = KIB
 ROW_ERROR_RAW_BYTES_MAX: Final = MIB
 SCHEMAS_PER_STREAM_MAX: Final = 256

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from wherry_jdbc.settings import Settings
 
-IDENTIFIER_BYTES_MAX = 63
-
 # Arrow types that COPY can write in binary to a column of the type, after a cast where it isn't this one already.
 DIRECT: Mapping[str, pa.DataType] = {
     "smallint": pa.int16(),

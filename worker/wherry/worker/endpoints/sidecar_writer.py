@@ -73,7 +73,6 @@ class SidecarWriter:
         self._paused: tuple[str, ...] = ()
         self._stored: tuple[Position, ...] = ()
         self._closed = False
-        self._half_closed = False
         self._stream = client.write(pipeline=pipeline, generation=generation, task=task, partitions=partitions)
         self._frames = FrameWriter(self._await_opened())
 

@@ -76,7 +76,7 @@ def test_columns_hold_what_protobuf_wrote_and_are_read_by_protobuf(rows: list[di
     made = GetMessageClass(MESSAGES[0])
     messages = [made(**row) for row in rows]
     payloads = [b"\0" + message.SerializeToString() for message in messages]
-    converted = ProtobufReader(MESSAGES).read(pa.array(payloads, pa.binary()))
+    converted = ProtobufReader(MESSAGES[0]).read(pa.array(payloads, pa.binary()))
     assert converted.failures == ()
     column = converted.runs[0].column
     for got, row in zip(column.to_pylist(), rows, strict=True):
@@ -96,7 +96,7 @@ def test_googles_types_are_connects_logical_ones() -> None:
     message = made(
         at={"seconds": -1, "nanos": 5_000_000}, day={"year": 2020, "month": 2, "day": 29}, time={"hours": 23}
     )
-    column = ProtobufReader(MESSAGES).read(pa.array([b"\0" + message.SerializeToString()])).runs[0].column
+    column = ProtobufReader(MESSAGES[0]).read(pa.array([b"\0" + message.SerializeToString()])).runs[0].column
     got = column.to_pylist()[0]
     assert got["at"].timestamp() == -0.995
     assert (got["day"], got["time"]) == (datetime.date(2020, 2, 29), datetime.time(23))
@@ -106,7 +106,7 @@ def test_googles_types_are_connects_logical_ones() -> None:
 @pytest.mark.parametrize("data", [b"", b"\0\xff\xff", b"\0\x72\x02\xff\xff", b"\2\2\x08\x01", b"\x80", b"\0\x72\x50a"])
 def test_poison_fails_alone(data: bytes) -> None:
     good = b"\0\x08\x05"
-    converted = ProtobufReader(MESSAGES).read(pa.array([good, data, b"\2\0\x08\x07"], pa.binary()))
+    converted = ProtobufReader(MESSAGES[0]).read(pa.array([good, data, b"\2\0\x08\x07"], pa.binary()))
     assert [failure.row for failure in converted.failures] == [1]
     assert converted.runs[0].column.field("i").to_pylist() == [5, 7]
 

@@ -55,19 +55,18 @@ _Gather = Callable[[Sequence[Any]], pa.Array]
 
 
 class ProtobufReader:
-    """Reads records of one schema, whose messages are at its top level."""
+    """Reads records of one schema, by the first message at its top level."""
 
-    def __init__(self, messages: Sequence[Descriptor]) -> None:
+    def __init__(self, message: Descriptor) -> None:
         """Prepares.
 
         Raises:
             DataError: Columns can't hold what the schema describes.
         """
-        self._messages = messages
-        schema = to_connect(messages[0])
+        schema = to_connect(message)
         self.field = to_field(schema)
-        self._class = GetMessageClass(messages[0])
-        self._gather = _message(messages[0], schema, self.field.type)
+        self._class = GetMessageClass(message)
+        self._gather = _message(message, schema, self.field.type)
 
     def read(self, payloads: pa.Array) -> Converted:
         """Reads a column of payloads, none of which is null."""
@@ -76,23 +75,21 @@ class ProtobufReader:
         parse = self._class.FromString
         for row, data in enumerate(payloads.to_pylist()):
             try:
-                # Most records are of the first message, which is said by a single zero.
-                if data[:1] != b"\0":
-                    self._check(data)
-                found.append(parse(data[1:] if data[:1] == b"\0" else data[self._skip(data) :]))
+                found.append(parse(_of_first_message(data)))
             except (DecodeError, ValueError) as error:
                 told = DataError(f"The bytes don't fit their schema: {error}.", reason="BAD_PROTOBUF")
                 failures.append(Failure(row, told))
         return Converted((Run(self.field, self._gather(found)),), tuple(failures))
 
-    def _check(self, data: bytes) -> None:
-        indexes, _ = _indexes(data)
-        if indexes != [0]:
-            raise ValueError(f"it is message {'.'.join(map(str, indexes))} of its schema, and only the first is read")
 
-    @staticmethod
-    def _skip(data: bytes) -> int:
-        return _indexes(data)[1]
+def _of_first_message(data: bytes) -> bytes:
+    """The bytes of a message, without those that say which of its schema it is."""
+    if data[:1] == b"\0":  # the usual way to say that it is the first
+        return data[1:]
+    indexes, start = _indexes(data)
+    if indexes != [0]:
+        raise ValueError(f"it is message {'.'.join(map(str, indexes))} of its schema, and only the first is read")
+    return data[start:]
 
 
 def _indexes(data: bytes) -> tuple[list[int], int]:

@@ -32,7 +32,7 @@ class ProtobufFormat:
         messages = messages_of(schema.text, schema.references)
         if not messages:
             raise DataError("The Protobuf schema has no message.", reason="BAD_SCHEMA")
-        return ProtobufReader(messages)
+        return ProtobufReader(messages[0])
 
     def schema_text(self, schema: Schema) -> str:
         """See `Format.schema_text`."""
