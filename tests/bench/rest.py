@@ -56,11 +56,15 @@ class Rest:
         return json.loads(content) if content else None
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
-        """Creates a connector; a rebalance in progress (409) is waited out."""
+        """Creates a connector."""
+        self.patiently("POST", "/connectors", {"name": name, "config": dict(config)})
+
+    def patiently(self, method: str, path: str, body: object = None) -> None:
+        """Sends a request; a rebalance in progress (409) is waited out, as Kafka Connect asks."""
         deadline = time.monotonic() + limits.CONNECTOR_RUNNING_SECONDS
         while True:
             try:
-                self.call("POST", "/connectors", {"name": name, "config": dict(config)})
+                self.call(method, path, body)
             except BenchError as error:
                 if "refused with 409" not in str(error) or time.monotonic() > deadline:
                     raise

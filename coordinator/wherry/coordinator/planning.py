@@ -18,6 +18,7 @@ from wherry.connector.v1 import plugin_pb2
 from wherry.contract.client import SidecarClient
 from wherry.contract.errors import WherryError
 from wherry.control.v1 import lease_pb2
+from wherry.coordinator.hosts import Acquired
 
 log = logging.getLogger(__name__)
 
@@ -30,22 +31,10 @@ CONFIGURE_TIMEOUT_S: Final = 10.0
 UNBIND_TIMEOUT_S: Final = 2.0
 
 
-class Started(Protocol):
-    """A process that listens."""
-
-    @property
-    def endpoint(self) -> str:
-        """Where."""
-
-    @property
-    def instance_id(self) -> str:
-        """Which, for its release."""
-
-
 class Host(Protocol):
     """The part of the sidecar host that is needed here."""
 
-    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, planning: bool = ...) -> Started:
+    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, planning: bool = ...) -> Acquired:
         """Start a process that is not configured."""
 
     def release(self, instance_id: str, holder: str) -> None:
@@ -59,7 +48,7 @@ class _Process:
     plugin: str
     directory: str
     starting: threading.Lock = field(default_factory=threading.Lock)
-    started: Started | None = None
+    started: Acquired | None = None
     client: SidecarClient | None = None
     connectors: set[str] = field(default_factory=set)
     users: int = 0

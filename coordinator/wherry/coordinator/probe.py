@@ -19,7 +19,7 @@ from wherry.contract.client import SidecarClient, Validation
 from wherry.contract.description import ClassDescription
 from wherry.contract.errors import TransientError, WherryError
 from wherry.contract.manifest import Manifest
-from wherry.coordinator.hosts import is_gone, once_more
+from wherry.coordinator.hosts import Acquired, is_gone, once_more
 
 _log = logging.getLogger(__name__)
 
@@ -32,22 +32,10 @@ LEFT_S_MIN = 0.1
 T = TypeVar("T")
 
 
-class Started(Protocol):
-    """A sidecar that listens."""
-
-    @property
-    def endpoint(self) -> str:
-        """Where."""
-
-    @property
-    def instance_id(self) -> str:
-        """Which, for its release."""
-
-
 class Host(Protocol):
     """The part of the sidecar host that is needed here."""
 
-    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, timeout_s: float = ...) -> Started:
+    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, timeout_s: float = ...) -> Acquired:
         """Start a sidecar that is not configured."""
 
     def release(self, instance_id: str, holder: str) -> None:
@@ -59,7 +47,7 @@ class _Warm:
     """A process that may be asked; `lock` makes callers wait for its start, not for one another's questions."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    started: Started | None = None
+    started: Acquired | None = None
     client: SidecarClient | None = None
     users: int = 0
     used_at: float = 0.0

@@ -163,27 +163,13 @@ def _disturb(site: Site, system: System, topic: str, acts: int) -> None:
             system.rest.create(other, _sink(topic, path))
         elif act % 4 == 1:
             scaled = {**_sink(topic, path), "tasks.max": str(OTHERS_PARTITIONS)}
-            _patiently(lambda name=other, config=scaled: system.rest.call("PUT", f"/connectors/{name}/config", config))  # type: ignore[misc]
+            system.rest.patiently("PUT", f"/connectors/{other}/config", scaled)
         elif act % 4 == 2:
             system.rest.create(broken, _sink(topic, site.directory / "no-such-folder" / "file.txt"))
         else:
             for name in (other, broken):
-                _patiently(lambda name=name: system.rest.call("DELETE", f"/connectors/{name}"))  # type: ignore[misc]
+                system.rest.patiently("DELETE", f"/connectors/{name}")
         time.sleep(max(began + ACT_SECONDS - time.monotonic(), 0.0))
-
-
-def _patiently(act: Callable[[], object]) -> None:
-    """Waits out a rebalance in progress, as Kafka Connect asks for."""
-    deadline = time.monotonic() + limits.CONNECTOR_RUNNING_SECONDS
-    while True:
-        try:
-            act()
-        except BenchError as error:
-            if "refused with 409" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(limits.PROGRESS_POLL_SECONDS)
-        else:
-            return
 
 
 def _failure(system: System, name: str) -> Callable[[], str | None]:

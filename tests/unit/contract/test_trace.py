@@ -14,7 +14,21 @@ from wherry.connector.v1 import sink_pb2
 from wherry.contract import trace
 from wherry.contract.telemetry import wanted_exporter
 
+PROCESS_TIMEOUT_S = 120
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def printed_by(code: str, **environment: str) -> str:
+    """What a process of its own prints: tracing is set up once in a process, and modules stay loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_TIMEOUT_S,
+        env={"PYTHONPATH": ":".join(sys.path), **environment},
+    )
+    return done.stdout
 
 
 def test_without_a_span_nothing_is_carried() -> None:
@@ -69,7 +83,6 @@ def test_exporters_follow_the_standard_variables(environment: dict[str, str], ex
 
 
 def test_the_console_exporter_prints_spans_and_nothing_is_loaded_without_it() -> None:
-    """In a process of its own: the provider of a process can be set once only."""
     code = (
         "import sys; from wherry.contract import telemetry, trace\n"
         "stop = telemetry.setup('mine')\n"
@@ -77,26 +90,17 @@ def test_the_console_exporter_prints_spans_and_nothing_is_loaded_without_it() ->
         "with trace.span('work'): print(len(trace.current_traceparent()))\n"
         "stop()\n"
     )
-    off = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert off.stdout == "0\n"
-    on = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env={"OTEL_TRACES_EXPORTER": "console", "PYTHONPATH": ":".join(sys.path)},
-    )
-    assert "55" in on.stdout
-    assert '"name": "work"' in on.stdout
-    assert '"service.name": "mine"' in on.stdout
+    assert printed_by(code) == "0\n"
+    on = printed_by(code, OTEL_TRACES_EXPORTER="console")
+    assert "55" in on
+    assert '"name": "work"' in on
+    assert '"service.name": "mine"' in on
 
 
 @pytest.mark.parametrize(
     "modules", ["wherry.worker.daemon, wherry.worker.lease, wherry.worker.host.server", "wherry.sdk, wherry.sdk.server"]
 )
 def test_workers_and_sidecars_load_no_sdk_unless_traces_are_asked_for(modules: str) -> None:
-    """In a process of its own, because other tests of this one may have loaded it."""
     code = (
         f"import sys, {modules}\n"
         "from wherry.contract import telemetry\n"
@@ -104,15 +108,7 @@ def test_workers_and_sidecars_load_no_sdk_unless_traces_are_asked_for(modules: s
         "telemetry.flush()\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout == "[]\n"
+    assert printed_by(code) == "[]\n"
 
 
 def test_a_collector_that_is_away_holds_up_no_end() -> None:
@@ -125,15 +121,7 @@ def test_a_collector_that_is_away_holds_up_no_end() -> None:
         "print(time.monotonic() - begun < 9.0)\n"
         "import os, sys; sys.stdout.flush(); os._exit(0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout == "True\n"
+    assert printed_by(code, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1") == "True\n"
 
 
 def test_a_span_of_a_call_is_named_by_service_and_method(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,13 +12,8 @@ import pytest
 from wherry.contract.client import SidecarClient
 from wherry.contract.errors import ConfigError, TransientError
 from wherry.control.v1 import lease_pb2
+from wherry.coordinator.hosts import Acquired
 from wherry.coordinator.planning import APART_S, IDLE_S, SharedPlanning
-
-
-@dataclass(frozen=True)
-class Process:
-    endpoint: str
-    instance_id: str
 
 
 class Host:
@@ -30,12 +24,12 @@ class Host:
         self.released: list[str] = []
         self.refuses = False
 
-    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, planning: bool = False) -> Process:
+    def acquire_plugin(self, plugin: str, directory: str, holder: str, *, planning: bool = False) -> Acquired:
         assert planning
         if self.refuses:
             raise TransientError("no memory")
         self.started.append(directory)
-        return Process("unix:///nowhere", f"i{len(self.started)}")
+        return Acquired("unix:///nowhere", f"i{len(self.started)}")
 
     def release(self, instance_id: str, holder: str) -> None:
         self.released.append(instance_id)

@@ -12,13 +12,8 @@ from wherry.contract.client import Validation
 from wherry.contract.errors import TransientError
 from wherry.contract.manifest import Manifest
 from wherry.coordinator import probe
+from wherry.coordinator.hosts import Acquired
 from wherry.coordinator.probe import PluginProber
-
-
-@dataclass
-class Started:
-    endpoint: str
-    instance_id: str
 
 
 @dataclass
@@ -29,7 +24,7 @@ class FakeHost:
 
     def acquire_plugin(self, plugin, directory, holder, *, timeout_s=0.0):
         self.acquired.append(plugin)
-        return Started(f"unix:///{plugin}", f"{plugin}-{len(self.acquired)}")
+        return Acquired(f"unix:///{plugin}", f"{plugin}-{len(self.acquired)}")
 
     def release(self, instance_id, holder):
         self.released.append(instance_id)

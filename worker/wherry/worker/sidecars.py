@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -124,11 +123,11 @@ def own_host_endpoint() -> str:
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"wherry-{os.geteuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     socket_path = folder / f"host-{executor_pid}.sock"
-    if not _is_served(socket_path):
+    if not rpc.is_served(str(socket_path)):
         with (folder / "host.lock").open("a") as lock:
             # One byte for each executor: the start of another one's host, which takes seconds, holds up nobody here.
             fcntl.lockf(lock, fcntl.LOCK_EX, 1, executor_pid)
-            if not _is_served(socket_path):
+            if not rpc.is_served(str(socket_path)):
                 _start_host(socket_path, executor_pid)
     return f"unix://{socket_path}"
 
@@ -140,20 +139,10 @@ def _start_host(socket_path: Path, executor_pid: int) -> None:
         argv, stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PYTHONPATH": path}
     )
     deadline = time.monotonic() + HOST_START_TIMEOUT_S
-    while not _is_served(socket_path):
+    while not rpc.is_served(str(socket_path)):
         if process.poll() is not None:
             raise TransientError(f"the sidecar host of this executor ended with code {process.returncode}")
         if time.monotonic() > deadline:
             process.kill()
             raise TransientError(f"the sidecar host of this executor did not start within {HOST_START_TIMEOUT_S:g} s")
         time.sleep(WAIT_STEP_S)
-
-
-def _is_served(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True

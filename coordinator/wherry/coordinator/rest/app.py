@@ -22,6 +22,7 @@ from wherry.contract import trace
 from wherry.coordinator.api import ApiError, Herder
 from wherry.coordinator.rest import connectors, internal, loggers, offsets, plugins, root, tasks, wherry_v1
 from wherry.coordinator.rest.auth import DENIED, BasicAuth
+from wherry.coordinator.rest.bodies import read_body
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.headers import HeaderRules
 from wherry.coordinator.rest.routing import Call, Match, Route, Router, check_media_types, parse_query
@@ -33,7 +34,6 @@ CALLS_AT_ONCE_MAX = 64
 CONFIGURATIONS_AT_ONCE_MAX = 16
 REQUEST_DEADLINE_S = 90.0
 HEALTH_DEADLINE_S = 10.0
-BODY_BYTES_MAX = 8 * 1024 * 1024
 VERSION_HEADER = "Wherry-Version"
 
 
@@ -108,7 +108,7 @@ class App:
         match = self._matched(request)
         if isinstance(match, Response):
             return match
-        body = await _read_body(request) if match.route.takes_body else b""
+        body = await read_body(request) if match.route.takes_body else b""
         return await self._call(match, request, body)
 
     def _matched(self, request: Request) -> Match | Response:
@@ -177,15 +177,6 @@ def _traced(route: Route, call: Call) -> Response:
 def _denied(media_type: str) -> Response:
     """The real worker's answer: a text, whatever its type says, and no challenge that makes browsers ask."""
     return Response(DENIED, status_code=401, headers={"Content-Type": media_type})
-
-
-async def _read_body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise ApiError(f"The request body is larger than {BODY_BYTES_MAX} bytes.", status=413)
-    return bytes(body)
 
 
 def _has_body(headers: Mapping[str, str]) -> bool:

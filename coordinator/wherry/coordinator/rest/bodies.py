@@ -7,17 +7,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from wherry.coordinator.api import ApiError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class BodyError(ApiError):
     """The body is not what the method takes. 500, as the real worker answers, whose clients know no other."""
 
     status = 500
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body of a request, within the limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise ApiError(f"The request body is larger than {BODY_BYTES_MAX} bytes.", status=413)
+    return bytes(body)
 
 
 def dumps(value: Any) -> bytes:

@@ -23,6 +23,7 @@ from starlette.responses import Response
 
 from wherry.contract.errors import ErrorClass, WherryError
 from wherry.coordinator.api import ApiError, ConflictError, UnavailableError
+from wherry.coordinator.rest.bodies import BODY_BYTES_MAX, read_body
 from wherry.coordinator.rest.errors import error_response
 from wherry.coordinator.rest.server import Application
 
@@ -38,7 +39,6 @@ LEADER_PATIENCE_S: Final = 30.0
 LEADER_RETRY_S: Final = 0.25
 LEADER_ASKERS_MAX: Final = 4
 """Threads that ask Kafka who leads: the others are there for reads, however many changes wait."""
-BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 NO_LEADER: Final = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
@@ -110,7 +110,7 @@ class Forwarding:
         response: Response | None
         try:
             hops = _hops_of(request)
-            body = await _body_of(request)
+            body = await read_body(request)
             response = await self._forward(request, hops, body)
         except ClientDisconnect:
             return
@@ -279,12 +279,3 @@ def _is_for_leader(scope: Scope) -> bool:
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         return str(query.get("scope", "")).lower() == "cluster"
     return True
-
-
-async def _body_of(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise ApiError(f"The request body is larger than {BODY_BYTES_MAX} bytes.", status=413)
-    return bytes(body)

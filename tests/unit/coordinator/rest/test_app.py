@@ -9,6 +9,7 @@ import pytest
 from tests.unit.coordinator.rest.conftest import asked
 
 from wherry.coordinator.rest import app as app_module
+from wherry.coordinator.rest import bodies
 from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.headers import HeaderRules, parse_rules
 
@@ -152,7 +153,7 @@ def test_a_burst_of_configurations_holds_up_nothing_else(herder, method, target)
 
 
 def test_a_body_beyond_the_limit_is_413(ask, monkeypatch):
-    monkeypatch.setattr(app_module, "BODY_BYTES_MAX", 10)
+    monkeypatch.setattr(bodies, "BODY_BYTES_MAX", 10)
     assert ask("POST", "/connectors", b"x" * 11).status == 413
 
 

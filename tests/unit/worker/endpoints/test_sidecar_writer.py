@@ -67,6 +67,21 @@ def taking(requests: Iterator[Any], **credit: int) -> Iterator[Any]:
             written = 0
 
 
+def accounting(**flushed: Any) -> Any:
+    """A sink that takes everything, and says at every flush that this became of it."""
+
+    def script(requests: Iterator[Any]) -> Iterator[Any]:
+        next(requests)
+        yield opened()
+        for message in requests:
+            if is_rows(message):
+                yield ack(message)
+            elif not isinstance(message, WireFrame):
+                yield answer(flushed=sink_pb2.Flushed(id=message.flush.id, **flushed))
+
+    return script
+
+
 def writer_of(sidecar: Any, script: Any, *, keep_raw: bool = True) -> SidecarWriter:
     client = sidecar.start(write=script)
     return SidecarWriter(client, "c", generation=7, task=2, partitions=(POSITION.partition,), keep_raw=keep_raw)
@@ -231,16 +246,7 @@ def test_a_row_that_fails_for_now_comes_with_what_was_sent_after_it(sidecar: Any
 
 @pytest.mark.parametrize("flushed", [{"rows_written": 1}, {"rows_written": 3}, {"rows_written": 1, "rows_filtered": 2}])
 def test_a_sink_that_can_not_account_for_its_rows_is_at_fault(sidecar: Any, flushed: dict[str, int]) -> None:
-    def script(requests: Iterator[Any]) -> Iterator[Any]:
-        next(requests)
-        yield opened()
-        for message in requests:
-            if is_rows(message):
-                yield ack(message)
-            elif not isinstance(message, WireFrame):
-                yield answer(flushed=sink_pb2.Flushed(id=message.flush.id, **flushed))  # type: ignore[arg-type]
-
-    writer = writer_of(sidecar, script)
+    writer = writer_of(sidecar, accounting(**flushed))
     write(writer, "a", "b")
     with pytest.raises(ConnectorBugError, match="was given 2 rows and says what became of"):
         writer.flush(seconds)
@@ -248,16 +254,7 @@ def test_a_sink_that_can_not_account_for_its_rows_is_at_fault(sidecar: Any, flus
 
 
 def test_filtered_rows_are_accounted_for(sidecar: Any) -> None:
-    def script(requests: Iterator[Any]) -> Iterator[Any]:
-        next(requests)
-        yield opened()
-        for message in requests:
-            if is_rows(message):
-                yield ack(message)
-            elif not isinstance(message, WireFrame):
-                yield answer(flushed=sink_pb2.Flushed(id=message.flush.id, rows_written=1, rows_filtered=1))
-
-    writer = writer_of(sidecar, script)
+    writer = writer_of(sidecar, accounting(rows_written=1, rows_filtered=1))
     write(writer, "a", "b")
     assert writer.flush(seconds).rows_filtered == 1
     writer.close()
