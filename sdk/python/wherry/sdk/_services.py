@@ -7,169 +7,41 @@ isn't of the contract is a BUG, and its trace goes to the log.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import grpc
-from opentelemetry.trace import SpanKind
 
-from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2, transform_pb2
-from wherry.contract import from_proto, rpc, to_proto, trace, wire
+from wherry.connector.v1 import plugin_pb2, sink_pb2, source_pb2
+from wherry.contract import from_proto, rpc, to_proto
 from wherry.contract.config import ConfigType
 from wherry.contract.description import Role, SinkClass
-from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, ThrottledError, WherryError
+from wherry.contract.errors import ConfigError, ConnectorBugError, FencedError, WherryError
 from wherry.contract.frame import ALL_ENCODINGS, Encoding
 from wherry.contract.limits import REVISION_MAX, REVISION_MIN, Limits
-from wherry.contract.shared import CONNECTORS_MAX, connector_in
 from wherry.contract.wire import WireFrame
 from wherry.sdk import _columns as _columns  # loaded before the first stream, not within it
 from wherry.sdk._applying import Applying
-from wherry.sdk._events import ConnectorEvents, Events
+from wherry.sdk._events import ConnectorEvents
 from wherry.sdk._intake import told
 from wherry.sdk._reading import Reading
+from wherry.sdk._sidecar import ABOUT, Bound, Sidecar, Stream
 from wherry.sdk._writing import Writing
 from wherry.sdk.plan import Offsets, to_contract
-from wherry.sdk.plugin import Context, Findings, Plugin
+from wherry.sdk.plugin import Context, Findings
 from wherry.sdk.sink import Sink
 from wherry.sdk.source import Source
-from wherry.sdk.transform import Transform
 
 SDK_VERSION: Final = "0.1.0"
 SDK: Final = f"wherry-python {SDK_VERSION}"
 _WATCH_POLL_S: Final = 1.0
-_STREAMS_POLL_S: Final = 0.01
-_PACKAGE: Final = "wherry.connector.v1"
 _log = logging.getLogger("wherry.sdk")
 
 _Answer = TypeVar("_Answer")
-_ABOUT: ContextVar[str] = ContextVar("connector of the call", default="")
-"""In a process that plans for several connectors, which one the unary call under way is about; else ""."""
 
 
-@dataclass(slots=True)
-class Bound:
-    """What Configure has bound the process to."""
-
-    request: plugin_pb2.ConfigureRequest
-    plugin: type[Plugin[Any]]
-    config: Any
-    context: Context
-    main: Plugin[Any]
-
-
-class Sidecar:
-    """The classes of a plugin, and what the process is bound to."""
-
-    def __init__(
-        self,
-        classes: Sequence[type[Plugin[Any]]],
-        *,
-        name: str,
-        version: str,
-        instance_id: str = "",
-        limits: Limits | None = None,
-    ) -> None:
-        self.classes = tuple(classes)
-        self.name = name
-        self.version = version
-        self.instance_id = instance_id
-        self.limits = limits or Limits()
-        self.events = Events()
-        self.lock = threading.Lock()
-        self.bound: Bound | None = None
-        self.shared: dict[str, Bound] = {}
-        """Of a process that plans for several connectors, what it is bound to by connector; it has no streams then."""
-        self.streams: set[Reading | Writing | Applying] = set()
-        self.stopping = False
-
-    def find(self, class_name: str) -> type[Plugin[Any]]:
-        """Returns the class of a name or alias.
-
-        Raises:
-            ConfigError: The plugin has no such class.
-        """
-        for plugin in self.classes:
-            described = plugin.describe()
-            if class_name in (described.class_name, *described.aliases):
-                return plugin
-        known = ", ".join(plugin.describe().class_name for plugin in self.classes)
-        raise ConfigError(f"The plugin {self.name} has no class {class_name}; it has {known}.", key="connector.class")
-
-    @property
-    def here(self) -> Bound | None:
-        """What the call under way is about."""
-        connector = _ABOUT.get()
-        return self.shared.get(connector) if connector else self.bound
-
-    def bind(self, bound: Bound) -> None:
-        """Binds the process, or its part for a connector; the caller holds the lock.
-
-        Raises:
-            ThrottledError: It plans for too many already.
-        """
-        connector = _ABOUT.get()
-        if not connector:
-            self.bound = bound
-            return
-        if connector not in self.shared and len(self.shared) >= CONNECTORS_MAX:
-            raise ThrottledError(f"The process plans for {CONNECTORS_MAX} connectors already, which is the most.")
-        self.shared[connector] = bound
-
-    def configured(self, role: Role, generation: int | None = None) -> Bound:
-        """Returns what the process is bound to.
-
-        Raises:
-            ConnectorBugError: It isn't bound yet, or to a class of another role.
-            FencedError: It is bound to another generation.
-        """
-        bound = self.here
-        if bound is None:
-            raise ConnectorBugError("The sidecar isn't configured yet; Configure comes first.", reason="NOT_CONFIGURED")
-        if bound.plugin.role is not role:
-            raise ConnectorBugError(
-                f"{bound.request.class_name} is a {bound.plugin.role.name.lower()}, not a {role.name.lower()}."
-            )
-        if generation is not None and generation != bound.context.generation:
-            raise FencedError(
-                f"The stream is of generation {generation}; the sidecar is bound to {bound.context.generation}."
-            )
-        return bound
-
-    def end_streams(self, deadline_s: float) -> None:
-        """Ends all streams in good order."""
-        with self.lock:
-            streams = list(self.streams)
-        for stream in streams:
-            if isinstance(stream, Reading):
-                stream.drain(deadline_s)
-            else:
-                stream.end()
-
-    def wait_for_streams(self, deadline_s: float) -> None:
-        """Waits until all streams have ended, or the deadline passes."""
-        end = time.monotonic() + deadline_s
-        while self.streams and time.monotonic() < end:
-            time.sleep(_STREAMS_POLL_S)
-
-    def negotiate(self, offered: Sequence[int]) -> Encoding:
-        """Returns the first encoding of the engine's that this side knows.
-
-        Raises:
-            ConnectorBugError: There is none.
-        """
-        for number in offered:
-            known = from_proto.known(Encoding, number, None)
-            if known is not None:
-                return known
-        raise ConnectorBugError(f"The engine offers the encodings {list(offered)}; ARROW_IPC is 1.", reason="PROTOCOL")
-
-
-def _guarded(context: grpc.ServicerContext, call: Callable[[], _Answer]) -> _Answer:
+def guarded(context: grpc.ServicerContext, call: Callable[[], _Answer]) -> _Answer:
     """Runs a unary call; an exception becomes its status."""
     try:
         return call()
@@ -249,7 +121,7 @@ class PluginService:
         sidecar = self._sidecar
         plugin = sidecar.find(request.class_name)
         config = plugin.config_type.parse({**request.config, **request.secrets})
-        about = _ABOUT.get()
+        about = ABOUT.get()
         if about and about != request.connector:
             raise ConnectorBugError(f"Configure of {request.connector} was called for {about}.", reason="PROTOCOL")
         with sidecar.lock:
@@ -280,9 +152,9 @@ class PluginService:
 
     def stop(self, request: plugin_pb2.StopRequest) -> plugin_pb2.StopResponse:
         """Ends all streams; the answer says that they have ended. In a shared process, lets go of one connector."""
-        if _ABOUT.get():
+        if ABOUT.get():
             with self._sidecar.lock:
-                left = self._sidecar.shared.pop(_ABOUT.get(), None)
+                left = self._sidecar.shared.pop(ABOUT.get(), None)
             if left is not None:
                 left.main.end()
             return plugin_pb2.StopResponse()
@@ -322,7 +194,7 @@ class SourceService:
 
     def watch(self, _: source_pb2.WatchRequest, context: grpc.ServicerContext) -> Iterator[source_pb2.WatchResponse]:
         """Streams a message whenever the author says that the plan has changed."""
-        bound = _guarded(context, lambda: self._sidecar.configured(Role.SOURCE))
+        bound = guarded(context, lambda: self._sidecar.configured(Role.SOURCE))
         seen, _reason = bound.context.plan_changes.wait(-1, 0)
         while context.is_active() and self._sidecar.bound is bound and not self._sidecar.stopping:
             count, reason = bound.context.plan_changes.wait(seen, _WATCH_POLL_S)
@@ -332,18 +204,7 @@ class SourceService:
 
     def read(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         """Serves a Read stream."""
-        opening = _first(requests, "open", context)
-        if opening is None:
-            return
-
-        def make() -> Reading:
-            bound = self._sidecar.configured(Role.SOURCE, opening.generation)
-            source = bound.plugin(bound.config, bound.context)
-            assert isinstance(source, Source)
-            encoding = self._sidecar.negotiate(opening.encodings)
-            return Reading(source, opening, self._sidecar.limits, encoding)
-
-        yield from _streamed(self._sidecar, _guarded(context, make), requests, context)
+        yield from _serve(self._sidecar, Role.SOURCE, Reading, requests, context)
 
     def alter_offsets(self, request: source_pb2.AlterOffsetsRequest) -> source_pb2.AlterOffsetsResponse:
         """Has the author's class check and carry out a change of offsets."""
@@ -372,18 +233,7 @@ class SinkService:
 
     def write(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[sink_pb2.WriteResponse]:
         """Serves a Write stream."""
-        opening = _first(requests, "open", context)
-        if opening is None:
-            return
-
-        def make() -> Writing:
-            bound = self._sidecar.configured(Role.SINK, opening.generation)
-            sink = bound.plugin(bound.config, bound.context)
-            assert isinstance(sink, Sink)
-            encoding = self._sidecar.negotiate(opening.encodings)
-            return Writing(sink, opening, self._sidecar.limits, encoding)
-
-        yield from _streamed(self._sidecar, _guarded(context, make), requests, context)
+        yield from _serve(self._sidecar, Role.SINK, Writing, requests, context)
 
     def commit(self, request: sink_pb2.CommitRequest) -> sink_pb2.CommitResponse:
         """Has the author's class apply staged data."""
@@ -406,121 +256,37 @@ class TransformService:
 
     def apply(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         """Serves an Apply stream."""
-        opening: transform_pb2.ApplyOpen | None = _first(requests, "open", context)
-        if opening is None:
-            return
-
-        def make() -> Applying:
-            bound = self._sidecar.configured(Role.TRANSFORM, opening.generation)
-            transform = bound.plugin(bound.config, bound.context)
-            assert isinstance(transform, Transform)
-            encoding = self._sidecar.negotiate(opening.encodings)
-            return Applying(transform, opening, self._sidecar.limits, encoding)
-
-        yield from _streamed(self._sidecar, _guarded(context, make), requests, context)
+        yield from _serve(self._sidecar, Role.TRANSFORM, Applying, requests, context)
 
 
-def handlers(sidecar: Sidecar) -> list[grpc.GenericRpcHandler]:
-    """Returns the services of a sidecar: the plugin's, and those of the roles its classes have."""
-    plugin = PluginService(sidecar)
-    made = [
-        _service(
-            "PluginService",
-            {
-                "Hello": _unary(plugin.hello, plugin_pb2.HelloRequest),
-                "Describe": _unary(plugin.describe, plugin_pb2.DescribeRequest),
-                "ValidateConfig": _unary(plugin.validate, plugin_pb2.ValidateConfigRequest),
-                "Configure": _unary(plugin.configure, plugin_pb2.ConfigureRequest),
-                "Probe": _unary(plugin.probe, plugin_pb2.ProbeRequest),
-                "Stop": _unary(plugin.stop, plugin_pb2.StopRequest),
-                "OnDelete": _unary(plugin.on_delete, plugin_pb2.OnDeleteRequest),
-                "Events": _server_stream(plugin.events, plugin_pb2.EventsRequest),
-            },
-        )
-    ]
-    roles = {known.role for known in sidecar.classes}
-    if Role.SOURCE in roles:
-        source = SourceService(sidecar)
-        made.append(
-            _service(
-                "SourceService",
-                {
-                    "Plan": _unary(source.plan, source_pb2.PlanRequest),
-                    "Watch": _server_stream(source.watch, source_pb2.WatchRequest),
-                    "Read": _bidi(source.read, source_pb2.ReadRequest.FromString),
-                    "AlterOffsets": _unary(source.alter_offsets, source_pb2.AlterOffsetsRequest),
-                },
-            )
-        )
-    if Role.SINK in roles:
-        sink = SinkService(sidecar)
-        made.append(
-            _service(
-                "SinkService",
-                {
-                    "EnsureTarget": _unary(sink.ensure_target, sink_pb2.EnsureTargetRequest),
-                    "Write": _bidi(sink.write, wire.deserializer(sink_pb2.WriteRequest.FromString)),
-                    "Commit": _unary(sink.commit, sink_pb2.CommitRequest),
-                    "AlterOffsets": _unary(sink.alter_offsets, sink_pb2.SinkServiceAlterOffsetsRequest),
-                },
-            )
-        )
-    if Role.TRANSFORM in roles:
-        request = wire.deserializer(transform_pb2.ApplyRequest.FromString)
-        made.append(_service("TransformService", {"Apply": _bidi(TransformService(sidecar).apply, request)}))
-    return made
-
-
-def _service(name: str, methods: Mapping[str, grpc.RpcMethodHandler]) -> grpc.GenericRpcHandler:
-    return grpc.method_handlers_generic_handler(f"{_PACKAGE}.{name}", methods)
-
-
-def _unary(method: Callable[[Any], Any], request_type: Any) -> grpc.RpcMethodHandler:
-    def handle(request: Any, context: grpc.ServicerContext) -> Any:
-        received = context.invocation_metadata()
-        about = _ABOUT.set(connector_in(received))
-        try:
-            if not trace.enabled():
-                return _guarded(context, lambda: method(request))
-            with trace.rpc_span(request_type.DESCRIPTOR, SpanKind.SERVER, trace.traceparent_in(received)):
-                return _guarded(context, lambda: method(request))
-        finally:
-            _ABOUT.reset(about)
-
-    return grpc.unary_unary_rpc_method_handler(
-        handle,
-        request_deserializer=request_type.FromString,
-        response_serializer=lambda answer: answer.SerializeToString(),
-    )
-
-
-def _server_stream(method: Callable[[Any, Any], Iterator[Any]], request_type: Any) -> grpc.RpcMethodHandler:
-    return grpc.unary_stream_rpc_method_handler(
-        method,
-        request_deserializer=request_type.FromString,
-        response_serializer=lambda answer: answer.SerializeToString(),
-    )
-
-
-def _bidi(method: Callable[[Any, Any], Iterator[Any]], deserializer: Callable[[bytes], Any]) -> grpc.RpcMethodHandler:
-    return grpc.stream_stream_rpc_method_handler(
-        method, request_deserializer=deserializer, response_serializer=wire.serializer
-    )
-
-
-def _first(requests: Iterator[Any], member: str, context: grpc.ServicerContext) -> Any:
+def _opening(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
     """Returns the opening message of a stream; None when the stream was over before it came."""
     request = next(requests, None)
     if request is None:
         return None
-    if isinstance(request, WireFrame) or request.WhichOneof("message") != member:
-        rpc.abort(context, ConnectorBugError(f"The first message of a stream must be {member}.", reason="PROTOCOL"))
-    return getattr(request, member)
+    if isinstance(request, WireFrame) or request.WhichOneof("message") != "open":
+        rpc.abort(context, ConnectorBugError("The first message of a stream must be open.", reason="PROTOCOL"))
+    return request.open
 
 
-def _streamed(
-    sidecar: Sidecar, stream: Reading | Writing | Applying, requests: Iterator[Any], context: grpc.ServicerContext
+def _serve(
+    sidecar: Sidecar,
+    role: Role,
+    begin: Callable[[Any, Any, Limits, Encoding], Stream],
+    requests: Iterator[Any],
+    context: grpc.ServicerContext,
 ) -> Iterator[Any]:
+    """Serves a stream with an object of the author's class of its own."""
+    opening = _opening(requests, context)
+    if opening is None:
+        return
+
+    def make() -> Stream:
+        bound = sidecar.configured(role, opening.generation)
+        plugin = bound.plugin(bound.config, bound.context)
+        return begin(plugin, opening, sidecar.limits, sidecar.negotiate(opening.encodings))
+
+    stream = guarded(context, make)
     with sidecar.lock:
         sidecar.streams.add(stream)
     try:

@@ -25,7 +25,8 @@ from wherry.contract.limits import Limits
 from wherry.contract.memory import give_memory_back, keep_pandas_out
 from wherry.sdk._events import EventsHandler
 from wherry.sdk._forking import fork_if_asked
-from wherry.sdk._services import Sidecar, handlers
+from wherry.sdk._handlers import handlers
+from wherry.sdk._sidecar import Sidecar
 from wherry.sdk.plugin import Plugin
 
 ENDPOINT: Final = "WHERRY_ENDPOINT"
