@@ -8,13 +8,15 @@ they are on.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
-import importlib.abc
 import os
 import sys
 import zipimport
 from typing import Final
+
+from wherry.contract.memory import keep_pandas_out
 
 PRELOADED: Final = (
     # First, because it settles how gRPC works.
@@ -36,7 +38,8 @@ PRELOADED: Final = (
 def preload() -> list[str]:
     """Import what leases need; return what could not be imported, which a worker will then tell by itself."""
     missing = []
-    keep_arrow_from_pandas()
+    with contextlib.suppress(ImportError):  # told by whoever needs Arrow
+        keep_pandas_out()
     for name in PRELOADED:
         try:
             importlib.import_module(name)
@@ -46,28 +49,6 @@ def preload() -> list[str]:
     gc.collect()
     gc.freeze()
     return missing
-
-
-def keep_arrow_from_pandas() -> None:
-    """Let Arrow find that there is no pandas, once and for all in this process and its forks.
-
-    At its first array Arrow looks whether pandas is there, so as to take its types too, and so imports it: 30 MB in
-    every worker, 10 ms of its time, for something no lease uses. Whoever imports pandas afterwards gets it.
-    """
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        importlib.import_module("pyarrow").array([b""])
-    except ImportError:
-        pass  # told by whoever needs Arrow
-    finally:
-        sys.meta_path.remove(finder)
-
-
-class _NoPandas(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is kept out for a moment", name=fullname)
 
 
 def forget_archives() -> None:
