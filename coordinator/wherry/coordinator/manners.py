@@ -63,6 +63,7 @@ def restart_policy(worker: WorkerConfig) -> ev.RestartPolicy:
         restarts_max=int(worker.parsed["wherry.restart.max"]),
         base_ms=int(worker.parsed["wherry.restart.base.ms"]),
         delay_ms_max=int(worker.parsed["wherry.restart.delay.max.ms"]),
+        healthy_ms=int(worker.parsed["wherry.restart.healthy.ms"]),
     )
 
 

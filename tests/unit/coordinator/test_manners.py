@@ -8,7 +8,16 @@ import pytest
 
 from wherry.contract.errors import ConfigError
 from wherry.coordinator.config.worker import WorkerConfig
-from wherry.coordinator.manners import drain_ms, spark_settings, spread_times, standby_is_warm, starts_max, stop_ms
+from wherry.coordinator.events import RestartPolicy
+from wherry.coordinator.manners import (
+    drain_ms,
+    restart_policy,
+    spark_settings,
+    spread_times,
+    standby_is_warm,
+    starts_max,
+    stop_ms,
+)
 
 NEEDED = {
     "bootstrap.servers": "a:1",
@@ -80,3 +89,17 @@ def test_starts_go_by_the_cores_unless_a_number_is_given(monkeypatch: pytest.Mon
 def test_the_window_before_leases_move_is_the_one_given() -> None:
     assert spread_times(worker()).window_ms == 30_000
     assert spread_times(worker(rebalance_window_ms="500")).window_ms == 500
+
+
+def test_restarts_are_as_the_worker_says() -> None:
+    given = worker(
+        restart_enabled="false",
+        restart_max="3",
+        restart_base_ms="20",
+        restart_delay_max_ms="400",
+        restart_healthy_ms="5",
+    )
+    assert restart_policy(given) == RestartPolicy(
+        enabled=False, restarts_max=3, base_ms=20, delay_ms_max=400, healthy_ms=5
+    )
+    assert restart_policy(worker()) == RestartPolicy()

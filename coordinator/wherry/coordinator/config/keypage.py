@@ -13,6 +13,7 @@ from typing import Final
 
 from wherry.contract.config import ConfigKey
 from wherry.contract.kafka_client_keys import CLIENT_KEYS, FORMER_KEYS, ClientKey, Fate
+from wherry.contract.transforming import TIMEOUT_KEY
 from wherry.coordinator.config import delivery, errorkeys
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS as CONNECTOR_KEYS
 from wherry.coordinator.config.connectorkeys import SINK_KEYS, SOURCE_KEYS
@@ -93,6 +94,7 @@ _CONNECTOR_PREFIXES: Final = (
         "settings of a converter the connector names itself",
     ),
     ("transforms.A.X, predicates.P.X", "settings of a transformation or predicate"),
+    (f"transforms.A.{TIMEOUT_KEY}", "how long a plugin's transformation may take for a batch, in ms; 60000 when unset"),
     ("topic.creation.G.X", "include, exclude, partitions, replication.factor; others are settings of the topic"),
 )
 _HEAD: Final = """# Configuration

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 _COMPACT: Final = "compact"
 _POLICY: Final = "cleanup.policy"
 _OWN_KEYS: Final = ("topic", "partitions", "replication.factor")
+CREATION_KEY: Final = "internal.topics.automatic.creation.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class InternalTopic:
         partitions: Partitions to create it with; -1 for the broker's default.
         replicas: Replication factor to create it with; -1 for the broker's default.
         settings: Settings to create it with.
+        may_create: Whether it is created when it is not there.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class InternalTopic:
     partitions: int
     replicas: int
     settings: Mapping[str, str]
+    may_create: bool = True
 
     @property
     def key(self) -> str:
@@ -70,10 +73,16 @@ def ensure(admin: KafkaAdmin, topic: InternalTopic) -> bool:
     """Create a topic, or check the one that is there; True when it was created.
 
     Raises:
-        ConfigError: It is there, and cannot serve.
+        ConfigError: It is there, and cannot serve; or it isn't, and may not be created.
         WherryError: Kafka refuses it or does not answer.
     """
     partitions = admin.topics().get(topic.name)
+    if partitions is None and not topic.may_create:
+        raise ConfigError(
+            f"There is no topic {topic.name} ({topic.key}), and {CREATION_KEY}=false: create it with "
+            f"{_POLICY}={_COMPACT}{' and a single partition' if topic.kind == 'config' else ''}.",
+            key=topic.key,
+        )
     created = partitions is None and _create(admin, topic)
     if not created:
         problem = check(admin, topic, partitions if partitions is not None else admin.topics().get(topic.name, 1))
@@ -134,4 +143,5 @@ def _internal_topic(kind: str, values: Mapping[str, str], parsed: Mapping[str, A
         1 if kind == "config" else int(parsed[f"{prefix}partitions"]),
         int(parsed[f"{prefix}replication.factor"]),
         {_POLICY: _COMPACT, **settings},
+        may_create=bool(parsed[CREATION_KEY]),
     )

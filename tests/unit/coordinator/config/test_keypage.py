@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import wherry.contract
+import wherry.coordinator
+from wherry.coordinator.config import keypage, workerkeys
 from wherry.coordinator.config.connectorkeys import COMMON_KEYS as CONNECTOR_KEYS
 from wherry.coordinator.config.connectorkeys import SINK_KEYS, SOURCE_KEYS
 from wherry.coordinator.config.keypage import EXCEPTIONS, PAGE, page
@@ -47,3 +50,11 @@ def test_types_and_defaults_are_kafka_connects(mode: str) -> None:
 def test_every_exception_is_about_a_key_that_there_is() -> None:
     tables = (COMMON_KEYS, DISTRIBUTED_KEYS, STANDALONE_KEYS, OWN_KEYS, CONNECTOR_KEYS, SOURCE_KEYS, SINK_KEYS)
     assert set(EXCEPTIONS) <= {key.name for table in tables for key in table}
+
+
+def test_every_key_of_our_own_is_read_somewhere() -> None:
+    rooms = [Path(wherry.coordinator.__path__[0]), Path(wherry.contract.__path__[0])]
+    tables = {Path(workerkeys.__file__), Path(keypage.__file__)}
+    code = "".join(path.read_text() for room in rooms for path in room.rglob("*.py") if path not in tables)
+    constants = {value: name for name, value in vars(workerkeys).items() if isinstance(value, str)}
+    assert [k.name for k in OWN_KEYS if f'"{k.name}"' not in code and constants.get(k.name, "-") not in code] == []

@@ -106,3 +106,14 @@ def test_what_may_not_be_created_is_told_with_what_to_do():
         ensure(Admin({}, error=AuthError("Kafka refuses.")), topics()[1])  # type: ignore[arg-type]
     with pytest.raises(TransientError, match="more than there are brokers"):
         ensure(Admin({}, error=TransientError("Too few.")), topics()[1])  # type: ignore[arg-type]
+
+
+def test_where_topics_are_made_by_others_a_missing_one_is_told_and_not_made():
+    config, offsets, _ = topics(internal__topics__automatic__creation__enable="false")
+    admin = Admin({})
+    with pytest.raises(ConfigError, match=r"There is no topic c \(config\.storage\.topic\).* a single partition\.$"):
+        ensure(admin, config)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"=false: create it with cleanup\.policy=compact\.$"):
+        ensure(admin, offsets)  # type: ignore[arg-type]
+    assert admin.created == []
+    assert not ensure(Admin({"o": 7}), offsets)  # type: ignore[arg-type]
