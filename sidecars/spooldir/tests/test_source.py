@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, TransientError
 from wherry.contract.position import Position
 from wherry.sdk import Batch, Context, Offsets, Work
 from wherry_spooldir.source import SpoolDirConfig, SpoolDirSource
@@ -137,6 +137,66 @@ def test_a_file_that_stays_is_remembered(tmp_path: Path) -> None:
     assert (engine.run(), names(engine.spool)) == ([{"i": 1}], ["a.csv"])
     os.utime(engine.spool / "a.csv", (1, 1))
     assert engine.run() == [{"i": 1}, {"i": 1}]
+
+
+def test_more_files_than_one_plan_takes_are_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wherry_spooldir.source.FILES_PER_PLAN_MAX", 2)
+    engine = Engine(tmp_path, cleanup_policy="none")
+    for number in range(7):
+        (engine.spool / f"{number}.csv").write_text(f"i\n{number}\n")
+    for _ in range(6):
+        engine.run()
+    assert sorted(row["i"] for row in engine.rows) == list(range(7))
+
+
+def test_files_that_come_with_an_older_time_take_no_positions_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wherry_spooldir.source.FILES_PER_PLAN_MAX", 1)
+    engine = Engine(tmp_path)
+    (engine.spool / "new.csv").write_text("i\n1\n")
+    engine.read(engine.plan()[0])
+    (engine.spool / "old.csv").write_text("i\n2\n")
+    os.utime(engine.spool / "old.csv", (1, 1))
+    for _ in range(4):
+        engine.run()
+    assert engine.rows == [{"i": 1}, {"i": 2}]
+
+
+@pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), OSError(116, "Stale file handle")])
+def test_a_directory_below_that_can_not_be_listed_for_a_while_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: OSError
+) -> None:
+    engine = Engine(tmp_path, cleanup_policy="none", input_path_walk_recursively="true")
+    below = engine.spool / "below"
+    below.mkdir()
+    for path in (below / "a.csv", engine.spool / "b.csv"):
+        path.write_text("i\n1\n")
+    assert len(engine.run()) == 2
+    scandir = os.scandir
+
+    def failing(path: str) -> Any:
+        if Path(path) == below:
+            raise type(problem)(problem.errno, problem.strerror, str(path))
+        return scandir(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", failing)
+        (engine.spool / "b.csv").unlink()
+        engine.plan()
+    assert len(engine.run()) == 2
+    assert [position.partition for position in engine.positions.values()] == ['{"file":"below/a.csv"}']
+
+
+def test_an_input_directory_that_fails_is_listed_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(tmp_path)
+
+    def failing(path: str) -> Any:
+        raise OSError(116, "Stale file handle", str(path))
+
+    monkeypatch.setattr(os, "scandir", failing)
+    with pytest.raises(TransientError, match="can't be listed: Stale file handle"):
+        engine.plan()
 
 
 def test_a_finished_file_can_be_deleted(tmp_path: Path) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import ConfigError, TransientError
 
 # Writers give a file its name when it is whole; until then it looks like one of these.
 UNFINISHED = ("*.tmp", "*.part", "*.partial", "*.crdownload", "*.PROCESSING", "_*", ".*")
 REPORT_SUFFIX = ".error.json"
+# A directory that is no such thing, or not ours to list; whatever else goes wrong, as on a network's drive, may pass.
+_WRONG = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,25 @@ class SpoolFile:
     modified_ms: int
 
 
-def find(directory: Path, pattern: str, *, recursive: bool, age_ms_min: int, now_ms: int) -> list[SpoolFile]:
-    """Lists the files that are ready, oldest first.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a look at a directory has found.
+
+    Attributes:
+        files: Files that are ready, oldest first.
+        unseen: Directories below that can't be listed now, with a slash behind them: what lies there is not known.
+    """
+
+    files: tuple[SpoolFile, ...]
+    unseen: tuple[str, ...] = ()
+
+    def may_hold(self, name: str) -> bool:
+        """Whether a file that was not found may be there all the same."""
+        return name.startswith(self.unseen)
+
+
+def find(directory: Path, pattern: str, *, recursive: bool, age_ms_min: int, now_ms: int) -> Listing:
+    """Lists the files that are ready.
 
     Args:
         directory: Where to look.
@@ -41,25 +62,45 @@ def find(directory: Path, pattern: str, *, recursive: bool, age_ms_min: int, now
         now_ms: The time, in ms since the epoch.
 
     Raises:
-        ConfigError: The directory can't be listed.
+        WherryError: The directory can't be listed, or not now.
     """
     wanted = re.compile(pattern)
     found = []
-    try:
-        paths = list(directory.rglob("*") if recursive else directory.iterdir())
-    except OSError as error:
-        raise ConfigError(f"input.path {directory} can't be listed: {error.strerror}", key="input.path") from None
-    for path in paths:
+    unseen: list[str] = []
+    for path in _paths(directory, recursive, unseen):
+        if not wanted.fullmatch(path.name) or _unfinished(path.name):
+            continue
+        name = path.relative_to(directory).as_posix()
         try:
-            stat = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             continue  # taken away meanwhile
-        if not path.is_file() or not wanted.fullmatch(path.name) or _unfinished(path.name):
+        except OSError:
+            unseen.append(name)
             continue
-        modified_ms = stat.st_mtime_ns // 1_000_000
+        if not stat.S_ISREG(status.st_mode):
+            continue
+        modified_ms = status.st_mtime_ns // 1_000_000
         if now_ms - modified_ms >= age_ms_min:
-            found.append(SpoolFile(path, path.relative_to(directory).as_posix(), stat.st_size, modified_ms))
-    return sorted(found, key=lambda file: (file.modified_ms, file.name))
+            found.append(SpoolFile(path, name, status.st_size, modified_ms))
+    return Listing(tuple(sorted(found, key=lambda file: (file.modified_ms, file.name))), tuple(unseen))
+
+
+def _paths(directory: Path, recursive: bool, unseen: list[str]) -> Iterator[Path]:
+    """What is in a directory and, if wanted, in those below; tells those below that can't be listed."""
+
+    def refused(error: OSError) -> None:
+        place = Path(error.filename)
+        if place == directory:
+            text = f"input.path {directory} can't be listed: {error.strerror}"
+            raise ConfigError(text, key="input.path") if error.errno in _WRONG else TransientError(text)
+        if not isinstance(error, FileNotFoundError):
+            unseen.append(f"{place.relative_to(directory).as_posix()}/")
+
+    for parent, folders, names in os.walk(directory, onerror=refused):
+        yield from (Path(parent, name) for name in names)
+        if not recursive:
+            folders.clear()
 
 
 def move(file: SpoolFile, target: Path) -> Path:

@@ -141,22 +141,26 @@ class SpoolDirSource(Source[SpoolDirConfig]):
     def plan(self, offsets: Offsets, max_tasks: int) -> Plan:
         """One split for each part of each file that isn't read yet; files without such parts are taken away."""
         known = _by_file(offsets)
-        files = find(
+        listing = find(
             Path(self.config.input_path),
             self.config.input_file_pattern,
             recursive=self.config.input_path_walk_recursively,
             age_ms_min=self.config.file_minimum_age_ms,
             now_ms=time.time_ns() // 1_000_000,
-        )[:FILES_PER_PLAN_MAX]
+        )
+        self._tell_unseen(listing.unseen)
         splits: list[Split] = []
         reached: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         retired: list[Mapping[str, Any]] = []
         kept: set[str] = set()
-        for file in files:
+        looked_at = 0
+        for file in listing.files:
             states = known.get(file.name, {})
-            if _is(states.get(None), file, FINISHED):
+            # Beyond so many that have something to do the others wait for a later plan, and stay what they are.
+            if _is(states.get(None), file, FINISHED) or looked_at == FILES_PER_PLAN_MAX:
                 kept.add(file.name)
                 continue
+            looked_at += 1
             parts = self._open_parts(file, states)
             if parts:
                 splits += parts
@@ -165,6 +169,7 @@ class SpoolDirSource(Source[SpoolDirConfig]):
                 reached.append(finished)
                 kept.add(file.name)
                 retired += [{FILE: file.name, START: start} for start in states if start is not None]
+        kept.update(name for name in known if listing.may_hold(name))
         retired += [_partition(name, start) for name, states in known.items() if name not in kept for start in states]
         return Plan(splits=splits, replan_after_ms=self.config.empty_poll_wait_ms, reached=reached, retired=retired)
 
@@ -196,6 +201,13 @@ class SpoolDirSource(Source[SpoolDirConfig]):
             return
         if not self.stopping:
             yield Mark(0, partition, _offset(file, row, DONE))
+
+    def _tell_unseen(self, unseen: Sequence[str]) -> None:
+        """Says once what can't be looked at, until that changes."""
+        if unseen and unseen != self._unseen:
+            more = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
+            self.log.warning(f"{self.config.input_path}/{unseen[0]}{more} can't be looked at; what is there is left")
+        self._unseen = tuple(unseen)
 
     def _open_parts(self, file: SpoolFile, states: Mapping[int | None, Mapping[str, Any]]) -> list[Split]:
         """Parts that are still to be read; none when all are, or when the file is bad."""
@@ -309,6 +321,7 @@ class SpoolDirSource(Source[SpoolDirConfig]):
         super().__init__(config, context)
         self._prepared: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
         self._bad: dict[tuple[str, int, int], str] = {}
+        self._unseen: tuple[str, ...] = ()
 
 
 class SpoolDirCsvSource(SpoolDirSource):
