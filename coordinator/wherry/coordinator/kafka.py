@@ -126,28 +126,29 @@ class KafkaAdmin:
             return self._committed(group, partitions)
         from confluent_kafka import ConsumerGroupTopicPartitions
 
-        def ask(admin: Any) -> Any:
+        def ask(admin: Any) -> dict[TopicPartition, int]:
             request = [ConsumerGroupTopicPartitions(group)]
             futures = admin.list_consumer_group_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
-            return futures[group].result(CALL_TIMEOUT_S)
+            return _offsets(futures[group].result(CALL_TIMEOUT_S).topic_partitions)
 
-        return _offsets(self._group_call(f"read the offsets of group {group}", ask).topic_partitions)
+        return self._group_call(f"read the offsets of group {group}", ask)
 
     def _committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Committed offsets as a consumer reads them, without joining the group."""
         from confluent_kafka import Consumer
 
-        def ask(_: Any) -> Any:
+        def ask(_: Any) -> dict[TopicPartition, int]:
             settings = {"log_level": 0, **self._config, "group.id": group, "enable.auto.commit": False}
             # Each is a client with threads and connections of its own; a thousand connectors may ask at once.
             with self._consumers:
                 consumer = Consumer(settings)
                 try:
-                    return consumer.committed([_native(partition) for partition in partitions], CALL_TIMEOUT_S)
+                    natives = [_native(partition) for partition in partitions]
+                    return _offsets(consumer.committed(natives, CALL_TIMEOUT_S))
                 finally:
                     consumer.close()
 
-        return _offsets(self._group_call(f"read the offsets of group {group}", ask))
+        return self._group_call(f"read the offsets of group {group}", ask)
 
     def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write offsets of a group that has no live members."""
@@ -357,9 +358,16 @@ def _is_loading(error: BaseException | None) -> bool:
 
 
 def _offsets(natives: Iterable[Any]) -> dict[TopicPartition, int]:
-    return {
-        _own(native): int(native.offset) for native in natives if native.error is None and native.offset >= _NO_OFFSET
-    }
+    """What a group has committed. One whose offset can't be told is not one without: it would be read anew."""
+    from confluent_kafka import KafkaException
+
+    found: dict[TopicPartition, int] = {}
+    for native in natives:
+        if native.error is not None:
+            raise KafkaException(native.error)
+        if native.offset >= _NO_OFFSET:
+            found[_own(native)] = int(native.offset)
+    return found
 
 
 def _own(native: Any) -> TopicPartition:

@@ -5,7 +5,8 @@ a task is woken when records lie beyond what its group has committed. Now and th
 sink whose topics have other partitions than when it was planned is planned anew.
 
 A control record (the end of a transaction) lies beyond the last committed record for ever. So a partition that was
-looked at by a lease which then went idle is quiet up to the end it had when that lease was woken.
+looked at by a lease which then went idle is quiet at the end it had when that lease was woken. At any other end it is
+looked at anew, be it a lower one: then the topic was deleted and made again, and holds other records.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wherry.contract.errors import WherryError
 from wherry.contract.position import Position, TopicPartition, parse_kafka_position
 from wherry.coordinator import events as ev
 from wherry.coordinator.planner import partitions_of
+from wherry.coordinator.task import NEEDS_A_PERSON
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,7 @@ class Watcher:
     topics_interval_s: float = TOPICS_INTERVAL_S
     _parked: dict[tuple[str, int], _Parked] = field(default_factory=dict)
     _followed: dict[str, _Followed] = field(default_factory=dict)
-    _quiet_up_to: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    _quiet_at: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _changed: threading.Event = field(default_factory=threading.Event)
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -110,16 +112,32 @@ class Watcher:
         with self._lock:
             self._followed.pop(connector, None)
             self._parked = {key: parked for key, parked in self._parked.items() if key[0] != connector}
-            self._quiet_up_to = {key: end for key, end in self._quiet_up_to.items() if key[0] != connector}
+            self._quiet_at = {key: end for key, end in self._quiet_at.items() if key[0] != connector}
 
     def look(self) -> int:
-        """Look at all parked tasks once; returns how many were woken."""
+        """Look at all parked tasks once; returns how many were woken.
+
+        Raises:
+            WherryError: Kafka doesn't tell. Of a single task only after all others were looked at.
+        """
         with self._lock:
             parked = list(self._parked.values())
         if not parked:
             return 0
         ends = self.end_offsets({partition for task in parked for partition in task.partitions})
-        return sum(self._look_at(task, ends) for task in parked)
+        woken, failure = 0, None
+        for task in parked:
+            try:
+                woken += self._look_at(task, ends)
+            except WherryError as error:
+                if error.error_class in NEEDS_A_PERSON:
+                    # Its lease meets with the same, and tells it where it is looked for.
+                    woken += self._wake(task, ends)
+                else:
+                    failure = error
+        if failure is not None:
+            raise failure
+        return woken
 
     def look_at_topics(self) -> None:
         """Compare the topics of all sinks with what was planned."""
@@ -138,20 +156,24 @@ class Watcher:
                 self.post(ev.PlanChanged(connector, "topics or partitions changed"))
 
     def _look_at(self, task: _Parked, ends: Mapping[TopicPartition, int]) -> bool:
-        quiet = self._quiet_up_to
-        candidates = [p for p in task.partitions if ends.get(p, 0) > quiet.get((task.connector, p), 0)]
+        quiet = self._quiet_at
+        candidates = [p for p in task.partitions if ends.get(p, 0) not in (0, quiet.get((task.connector, p), 0))]
         if not candidates:
             return False
         if task.committed is None:
             task.committed = self.committed(task.connector, task.partitions)
-        behind = [partition for partition in candidates if ends[partition] > task.committed.get(partition, 0)]
-        if not behind:
-            return False
+        moved = {partition: ends[partition] for partition in candidates}
+        behind = {partition: end for partition, end in moved.items() if end != task.committed.get(partition, 0)}
+        return bool(behind) and self._wake(task, behind)
+
+    def _wake(self, task: _Parked, ends: Mapping[TopicPartition, int]) -> bool:
+        """Wake a task for partitions that end here now; False when it isn't parked any more."""
         with self._lock:
             if self._parked.pop((task.connector, task.task), None) is None:
                 return False
-            for partition in behind:
-                self._quiet_up_to[task.connector, partition] = ends[partition]
+            for partition in task.partitions:
+                if partition in ends:
+                    self._quiet_at[task.connector, partition] = ends[partition]
         self.post(ev.Woken(task.connector, task.task))
         return True
 

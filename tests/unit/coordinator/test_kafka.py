@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from wherry.contract.errors import ConfigError
+from wherry.contract.errors import AuthError, ConfigError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
 
@@ -63,3 +64,39 @@ def test_a_partition_stays_with_whoever_had_it_until_the_group_has_decided(
     admin = KafkaAdmin({})
     monkeypatch.setattr(admin, "_described", lambda name: described)
     assert admin.holder("g", TopicPartition("c", 0), "old") == wanted
+
+
+def consumer_of(offsets: list[Any]) -> Any:
+    """A class of consumers whose group has these offsets: partition of topic `t`, offset, error."""
+
+    class Told:
+        def __init__(self, settings: Any) -> None:
+            pass
+
+        def committed(self, natives: Any, timeout: float) -> list[Any]:
+            return [
+                SimpleNamespace(topic="t", partition=number, offset=offset, error=error)
+                for number, offset, error in offsets
+            ]
+
+        def close(self) -> None:
+            pass
+
+    return Told
+
+
+def test_offsets_of_a_group_leave_out_partitions_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"})
+    monkeypatch.setattr(admin, "_described", lambda name: group("EMPTY"))
+    monkeypatch.setattr("confluent_kafka.Consumer", consumer_of([(0, 7, None), (1, -1001, None)]))
+    asked = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert admin.group_offsets("g", asked) == {TopicPartition("t", 0): 7}
+
+
+def test_a_partition_whose_offset_is_not_told_is_not_taken_for_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"})
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    monkeypatch.setattr(admin, "_described", lambda name: group("EMPTY"))
+    monkeypatch.setattr("confluent_kafka.Consumer", consumer_of([(0, 7, None), (1, -1001, refused)]))
+    with pytest.raises(AuthError, match="could not read the offsets of group g"):
+        admin.group_offsets("g", [TopicPartition("t", 0), TopicPartition("t", 1)])

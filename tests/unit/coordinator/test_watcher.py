@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from wherry.contract.errors import TransientError
+from wherry.contract.errors import AuthError, TransientError
 from wherry.contract.position import TopicPartition, kafka_partition_json
 from wherry.coordinator import events as ev
 from wherry.coordinator.watcher import LOOK_INTERVAL_S, LOOK_INTERVAL_S_MAX, Watcher
@@ -87,6 +87,51 @@ def test_a_deleted_topic_wakes_nobody(cluster: Cluster) -> None:
     cluster.watcher.watch("sink", 0, [J0])
     del cluster.ends[P0]
     assert cluster.watcher.look() == 0
+
+
+@pytest.mark.parametrize("ends", [3, 12])
+def test_a_topic_that_was_made_anew_wakes_its_task_however_little_it_holds(cluster: Cluster, ends: int) -> None:
+    cluster.committed[P0] = 9
+    cluster.watcher.watch("sink", 0, [J0])
+    assert cluster.watcher.look() == 1
+    cluster.committed[P0] = 10
+    cluster.watcher.watch("sink", 0, [J0])
+    assert cluster.watcher.look() == 0
+    cluster.ends[P0] = 0
+    assert cluster.watcher.look() == 0
+    cluster.ends[P0] = ends
+    assert cluster.watcher.look() == 1
+    cluster.watcher.watch("sink", 0, [J0])
+    assert cluster.watcher.look() == 0
+
+
+def test_a_group_that_can_not_be_asked_now_does_not_keep_other_tasks_asleep(cluster: Cluster) -> None:
+    offsets = cluster.watcher.committed
+
+    def refusing(name: str, partitions: tuple[TopicPartition, ...]) -> Mapping[TopicPartition, int]:
+        if name == "first":
+            raise TransientError("not now")
+        return offsets(name, partitions)
+
+    cluster.watcher.committed = refusing
+    for name in ("first", "second"):
+        cluster.watcher.watch(name, 0, [J0])
+    cluster.ends[P0] += 1
+    with pytest.raises(TransientError, match="not now"):
+        cluster.watcher.look()
+    assert cluster.posted == [ev.Woken("second", 0)]
+    cluster.watcher.committed = offsets
+    assert cluster.watcher.look() == 1
+
+
+def test_a_group_that_may_not_be_asked_wakes_its_task_which_tells_why(cluster: Cluster) -> None:
+    def refusing(name: str, partitions: tuple[TopicPartition, ...]) -> Mapping[TopicPartition, int]:
+        raise AuthError("no right to read")
+
+    cluster.watcher.committed = refusing
+    cluster.watcher.watch("sink", 0, [J0])
+    assert [cluster.watcher.look(), cluster.watcher.look()] == [1, 0]
+    assert cluster.posted == [ev.Woken("sink", 0)]
 
 
 def test_a_new_partition_has_the_sink_planned_anew(cluster: Cluster) -> None:
