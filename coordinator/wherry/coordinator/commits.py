@@ -101,10 +101,14 @@ class PositionKeeper:
         Raises:
             WherryError: They could not be stored.
         """
+        self._patiently(lambda: self._commit_once(spec, positions, in_transaction))
+
+    def _patiently(self, act: Callable[[], None]) -> None:
+        """Do it; where it may work later, try again for a while."""
         wait_s = COMMIT_RETRY_WAIT_S
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
-                self._commit_once(spec, positions, in_transaction)
+                act()
                 return
             except WherryError as error:
                 transient = error.error_class in (ErrorClass.TRANSIENT, ErrorClass.THROTTLED)
@@ -153,7 +157,10 @@ class PositionKeeper:
             # The client can't forget single partitions: keep the others, and begin the group anew.
             kept = {p: o for p, o in self._kafka.group_offsets(group).items() if p not in wanted}
             self._kafka.delete_group(group)
-            wanted = {**kept, **wanted}
+            left = {p: offset for p, offset in {**kept, **wanted}.items() if offset is not None}
+            # Nobody but us knows any more where the others stand.
+            self._patiently(lambda: self._kafka.commit_group(group, left))
+            return
         self._kafka.commit_group(group, {p: offset for p, offset in wanted.items() if offset is not None})
 
 

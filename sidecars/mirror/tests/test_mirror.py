@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
 
-from wherry.contract.errors import ConfigError, TransientError
+from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.contract.mirror import Checkpoint, OffsetSync, Policy
 from wherry_mirror import checkpoint
 from wherry_mirror.acls import Acl, mirrored_acls
@@ -234,3 +236,62 @@ def test_a_topic_whose_end_never_comes_ends_the_wait(monkeypatch: pytest.MonkeyP
     follower = checkpoint.Follower(Cluster({}, "target", 1.0), "t", lambda *_: None)
     with pytest.raises(TransientError, match="could not be read to their end in time"):
         follower.read(SimpleNamespace(stopping=False))  # type: ignore[arg-type]
+
+
+class Group:
+    """A target cluster with one group, of which it tells offset and error by partition."""
+
+    def __init__(self, told: dict[int, tuple[int, Any]], refused: Any = None) -> None:
+        self.told = told
+        self.refused = refused
+        self.moved: dict[tuple[str, int], int] = {}
+
+    def committed(self, natives: list[TopicPartition], _: float) -> list[Any]:
+        return [
+            SimpleNamespace(topic=each.topic, partition=each.partition, metadata="", offset=offset, error=error)
+            for each in natives
+            for offset, error in [self.told[each.partition]]
+        ]
+
+    def close(self) -> None:
+        return
+
+    def alter_consumer_group_offsets(self, request: list[Any]) -> dict[str, Future[Any]]:
+        done: Future[Any] = Future()
+        self.moved |= {(each.topic, each.partition): each.offset for each in request[0].topic_partitions}
+        done.set_result(SimpleNamespace(topic_partitions=[SimpleNamespace(error=self.refused)]))
+        return {request[0].group_id: done}
+
+
+def cluster_of(group: Group, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    cluster = Cluster({"target.cluster.bootstrap.servers": "h:1"}, "target", 1.0)
+    monkeypatch.setattr("wherry_mirror.clusters.Consumer", lambda _: group)
+    monkeypatch.setattr(cluster, "_admin_client", group)
+    monkeypatch.setattr(cluster, "has_members", lambda _: False)
+    monkeypatch.setattr(cluster, "topics", lambda: {"a.t": 4})
+    return cluster
+
+
+def test_a_group_is_moved_forwards_and_not_where_its_place_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    group = Group({0: (5, None), 1: (50, None), 2: (-1001, None), 3: (-1001, hidden)})
+    found = [Checkpoint("g", "a.t", number, 10, 10, "") for number in range(4)]
+    checkpoint.MirrorCheckpoint._move(None, cluster_of(group, monkeypatch), "g", found)  # type: ignore[arg-type]
+    assert group.moved == {("a.t", 0): 10, ("a.t", 2): 10}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (None, None),
+        (KafkaError.UNKNOWN_MEMBER_ID, None),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, AuthError),
+        (KafkaError.NOT_COORDINATOR, TransientError),
+    ],
+)
+def test_a_partition_that_is_not_moved_is_told_unless_somebody_uses_the_group(
+    code: int | None, said: type[WherryError] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = cluster_of(Group({}, None if code is None else KafkaError(code)), monkeypatch)
+    with nullcontext() if said is None else pytest.raises(said, match="did not move group g"):
+        cluster.commit("g", {("a.t", 0): 7})

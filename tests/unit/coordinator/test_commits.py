@@ -112,6 +112,21 @@ def test_forgetting_one_partition_of_a_sink_keeps_the_others(desk: Desk) -> None
     assert desk.kafka.groups["connect-snk"] == {B: 20}
 
 
+def test_the_others_are_kept_through_a_broker_that_does_not_answer_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, failures = desk.kafka.commit_group, [TransientError("no answer in time")] * 2
+
+    def failing(group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        if failures:
+            raise failures.pop()
+        commit(group, offsets)
+
+    monkeypatch.setattr(desk.kafka, "commit_group", failing)
+    desk.keeper.alter(SINK, [kafka_position("t", 0, None)])
+    assert desk.kafka.groups["connect-snk"] == {B: 20}
+
+
 def test_resetting_a_sink_forgets_its_group(desk: Desk) -> None:
     desk.keeper.alter(SINK, None)
     assert desk.keeper.load(SINK) == []

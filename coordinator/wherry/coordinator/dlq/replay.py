@@ -137,14 +137,17 @@ class Replay:
 
     def _ends(self) -> dict[int, tuple[int, int]]:
         """Where each partition is gone on from, and where it ends; takes the partitions up."""
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
-        metadata = self._consumer.list_topics(self._topic, timeout=CALL_TIMEOUT_S).topics[self._topic]
-        if metadata.error is not None or not metadata.partitions:
+        known = self._partitions_of(self._topic)
+        if not known:
             raise ConfigError(f"There is no topic {self._topic}: give the name of a dead letter topic.")
-        natives = [TopicPartition(self._topic, number) for number in metadata.partitions]
+        natives = [TopicPartition(self._topic, number) for number in known]
         spans: dict[int, tuple[int, int]] = {}
         for native in self._consumer.committed(natives, timeout=CALL_TIMEOUT_S):
+            if native.error is not None:
+                # Taken for one without progress, its letters would be sent once more.
+                raise KafkaException(native.error)
             low, high = self._consumer.get_watermark_offsets(native, timeout=CALL_TIMEOUT_S)
             start = max(low, native.offset)
             if start < high:
@@ -184,8 +187,7 @@ class Replay:
     def _check_topics(self, records: list[Resend]) -> None:
         """Refuse topics and partitions that don't exist: a typing error must not make a topic."""
         for topic in {record.topic for record in records} - self._partitions.keys():
-            metadata = self._consumer.list_topics(topic, timeout=CALL_TIMEOUT_S).topics[topic]
-            self._partitions[topic] = 0 if metadata.error is not None else len(metadata.partitions)
+            self._partitions[topic] = len(self._partitions_of(topic))
         for record in records:
             known = self._partitions[record.topic]
             if not known:
@@ -197,6 +199,18 @@ class Replay:
                     f"Topic {record.topic} has {known} partition(s), and a record came from partition "
                     f"{record.partition}: the topic was made anew. Name it with --to to send by key."
                 )
+
+    def _partitions_of(self, topic: str) -> list[int]:
+        """Numbers of a topic's partitions; none when there is no such topic."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        found = self._consumer.list_topics(topic, timeout=CALL_TIMEOUT_S).topics[topic]
+        if found.error is None:
+            return sorted(found.partitions)
+        missing = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_EXCEPTION)
+        if found.error.code() in missing:
+            return []
+        raise KafkaException(found.error)
 
     def _send(self, producer: Any, letters: list[Letter], records: list[Resend]) -> None:
         """Sends the records of a batch and keeps the progress, both or neither."""

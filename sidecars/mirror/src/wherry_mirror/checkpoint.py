@@ -138,8 +138,8 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
         found = source.offsets(group, partitions) if partitions else {}
         checkpoints = []
         for (topic, partition), (upstream, metadata) in sorted(found.items()):
-            downstream = store.translated(topic, partition, upstream)
-            if downstream is not None:
+            downstream = None if upstream is None else store.translated(topic, partition, upstream)
+            if upstream is not None and downstream is not None:
                 remote = config.policy.remote(config.source_cluster_alias, topic)
                 checkpoints.append(Checkpoint(group, remote, partition, upstream, downstream, metadata))
         return checkpoints
@@ -165,7 +165,8 @@ class MirrorCheckpoint(Source[CheckpointConfig]):
         there = set(target.topics())
         wanted = {place: offset for place, offset in wanted.items() if place[0] in there}
         stands = target.offsets(group, list(wanted)) if wanted else {}
-        moves = {place: offset for place, offset in wanted.items() if offset > stands.get(place, (-1, ""))[0]}
+        # Where the group stands in a partition that the cluster doesn't tell of, it may stand further on.
+        moves = {place: wanted[place] for place, (stand, _) in stands.items() if stand is None or wanted[place] > stand}
         if moves:
             target.commit(group, moves)
 

@@ -33,6 +33,9 @@ APPEAR_TIMEOUT_S = 15.0
 _DEFAULT = ConfigSource.DEFAULT_CONFIG.value
 _TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _FILE = ConfigSource.STATIC_BROKER_CONFIG.value
+_IN_USE = frozenset((
+    KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS,
+))  # fmt: skip
 _ANY_TOPIC_ACL = AclBindingFilter(
     ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
 )
@@ -187,8 +190,13 @@ class Cluster:
             raise self._error("list consumer groups", error) from error
         return sorted(group.group_id for group in listed.valid)
 
-    def offsets(self, group: str, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, str]]:
-        """Committed offsets of a group with their metadata, of those partitions that have one."""
+    def offsets(
+        self, group: str, partitions: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], tuple[int | None, str]]:
+        """Committed offsets of a group with their metadata; None for a partition without one.
+
+        Left out are partitions of which the cluster doesn't tell.
+        """
         # NB: the admin client's own call crashes the process when it fails.
         consumer = Consumer({**self.settings("consumer"), "group.id": group, "enable.auto.commit": False})
         try:
@@ -198,9 +206,9 @@ class Cluster:
         finally:
             consumer.close()
         return {
-            (each.topic, each.partition): (each.offset, each.metadata or "")
+            (each.topic, each.partition): (each.offset if each.offset >= 0 else None, each.metadata or "")
             for each in natives
-            if each.error is None and each.offset >= 0
+            if each.error is None
         }
 
     def has_members(self, group: str) -> bool:
@@ -218,7 +226,11 @@ class Cluster:
         natives = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
         try:
             request = [ConsumerGroupTopicPartitions(group, natives)]
-            self._admin.alter_consumer_group_offsets(request)[group].result(self._timeout_s)
+            done = self._admin.alter_consumer_group_offsets(request)[group].result(self._timeout_s)
+            for each in done.topic_partitions:
+                # Somebody has come to use the group meanwhile.
+                if each.error is not None and each.error.code() not in _IN_USE:
+                    raise KafkaException(each.error)
         except (KafkaException, TimeoutError) as error:
             raise self._error(f"move group {group}", error) from error
 
