@@ -1,8 +1,9 @@
 /* Takes messages out of the queues of a consumer's partitions and lays them out as Arrow buffers.
  *
  * The consumer is the caller's, made and assigned by confluent_kafka. Each partition's queue is taken off the consumer's
- * own, which keeps everything that calls back into Python (errors, logs, tokens) where the caller serves it: nothing here
- * ever runs Python. A poll is two calls: `wherry_kafka_poll` takes messages and says how much room they need,
+ * own, which keeps what calls back into Python (logs, tokens) where the caller serves it. Errors come by a partition's
+ * queue, too, as that it is not there, and would call back wherever they are met; so they are noted here, and told by
+ * the next poll: nothing here ever runs Python. A poll is two calls: `wherry_kafka_poll` takes messages and says how much room they need,
  * `wherry_kafka_fill` copies them into the caller's buffers and lets go of them.
  *
  * One thread at a time uses a reader. librdkafka's threads only ever signal it.
@@ -23,12 +24,13 @@
 /* Events (ends of partitions, errors) told by one poll at most: it ends with the chunk in which there are some. */
 #define EVENTS_MAX CHUNK_MESSAGES
 #define EVENT_TEXT_MAX 160
-#define CONSUMER_TYPE 1
+/* Errors of the consumer kept for the next poll; a flood of them needn't be kept whole. */
+#define NOTED_MAX 64
 /* Offsets of Arrow's binary columns are 32 bits wide. */
 #define COLUMN_BYTES_MAX INT32_MAX
 
 typedef struct {
-    int32_t partition; /* index among the reader's partitions */
+    int32_t partition; /* index among the reader's partitions; -1: told of the consumer */
     int32_t code;
     int64_t offset;
     char text[EVENT_TEXT_MAX];
@@ -69,7 +71,9 @@ typedef struct {
     uint8_t *header_validity;
 } wherry_columns_t;
 
-typedef struct {
+typedef struct reader {
+    struct reader *next_reader;
+    const rd_kafka_t *rk;
     librdkafka_t lib;
     void *library;
     pthread_mutex_t mutex;
@@ -83,8 +87,44 @@ typedef struct {
     int32_t rows;
     int32_t *run_partition;
     int32_t *run_rows;
-    wherry_event_t events[EVENTS_MAX];
+    int32_t noted_count;
+    wherry_event_t noted[NOTED_MAX];
+    wherry_event_t events[EVENTS_MAX + NOTED_MAX];
 } wherry_kafka_t;
+
+static pthread_mutex_t readers_mutex = PTHREAD_MUTEX_INITIALIZER;
+static wherry_kafka_t *readers;
+
+static void put_text(wherry_event_t *event, const void *text, size_t size) {
+    if (size >= EVENT_TEXT_MAX)
+        size = EVENT_TEXT_MAX - 1;
+    if (size)
+        memcpy(event->text, text, size);
+    event->text[size] = 0;
+}
+
+/* Called by whoever serves a queue of the consumer, which is the one thread that uses its reader. */
+void wherry_kafka_note(rd_kafka_t *rk, int code, const char *text, void *opaque) {
+    (void)opaque;
+    pthread_mutex_lock(&readers_mutex);
+    wherry_kafka_t *reader = readers;
+    while (reader && reader->rk != rk)
+        reader = reader->next_reader;
+    pthread_mutex_unlock(&readers_mutex);
+    if (!reader || reader->noted_count == NOTED_MAX)
+        return;
+    wherry_event_t *event = &reader->noted[reader->noted_count++];
+    event->partition = -1;
+    event->code = code;
+    event->offset = -1;
+    put_text(event, text, text ? strlen(text) : 0);
+}
+
+static void tell_noted(wherry_kafka_t *reader, wherry_taken_t *taken) {
+    memcpy(reader->events + taken->events, reader->noted, (size_t)reader->noted_count * sizeof *reader->noted);
+    taken->events += reader->noted_count;
+    reader->noted_count = 0;
+}
 
 static void arrived(rd_kafka_t *rk, void *opaque) {
     wherry_kafka_t *reader = opaque;
@@ -115,6 +155,13 @@ static void let_go(wherry_kafka_t *reader) {
 EXPORT void wherry_kafka_close(wherry_kafka_t *reader) {
     if (!reader)
         return;
+    pthread_mutex_lock(&readers_mutex);
+    wherry_kafka_t **place = &readers;
+    while (*place && *place != reader)
+        place = &(*place)->next_reader;
+    if (*place)
+        *place = reader->next_reader;
+    pthread_mutex_unlock(&readers_mutex);
     let_go(reader);
     for (int32_t index = 0; reader->queues && index < reader->partitions; index++) {
         if (!reader->queues[index])
@@ -168,6 +215,11 @@ EXPORT wherry_kafka_t *wherry_kafka_open(const char *library, rd_kafka_t *rk, co
         reader->lib.rd_kafka_queue_forward(reader->queues[index], NULL);
         reader->lib.rd_kafka_queue_cb_event_enable(reader->queues[index], arrived, reader);
     }
+    reader->rk = rk;
+    pthread_mutex_lock(&readers_mutex);
+    reader->next_reader = readers;
+    readers = reader;
+    pthread_mutex_unlock(&readers_mutex);
     return reader;
 refused:
     wherry_kafka_close(reader);
@@ -212,12 +264,7 @@ static void sort_out(wherry_kafka_t *reader, int32_t partition, rd_kafka_message
             event->partition = partition;
             event->code = message->err;
             event->offset = message->offset;
-            size_t size = message->payload ? message->len : 0;
-            if (size >= EVENT_TEXT_MAX)
-                size = EVENT_TEXT_MAX - 1;
-            if (size)
-                memcpy(event->text, message->payload, size);
-            event->text[size] = 0;
+            put_text(event, message->payload, message->payload ? message->len : 0);
             reader->lib.rd_kafka_message_destroy(message);
             continue;
         }
@@ -302,7 +349,7 @@ EXPORT int wherry_kafka_poll(wherry_kafka_t *reader, int32_t timeout_ms, int32_t
         uint64_t seen = reader->arrivals;
         pthread_mutex_unlock(&reader->mutex);
         take_all(reader, rows_max, bytes_max, taken);
-        if (taken->rows || taken->events)
+        if (taken->rows || taken->events || reader->noted_count)
             break;
         int waited = 0;
         pthread_mutex_lock(&reader->mutex);
@@ -312,6 +359,7 @@ EXPORT int wherry_kafka_poll(wherry_kafka_t *reader, int32_t timeout_ms, int32_t
         if (waited == ETIMEDOUT)
             break;
     }
+    tell_noted(reader, taken);
     return taken->value_bytes > COLUMN_BYTES_MAX || taken->key_bytes > COLUMN_BYTES_MAX ||
                    taken->header_name_bytes > COLUMN_BYTES_MAX || taken->header_value_bytes > COLUMN_BYTES_MAX
                ? -1

@@ -30,6 +30,7 @@ typedef struct rd_kafka_message_s {
 } rd_kafka_message_t;
 
 typedef void (*rd_kafka_event_cb_t)(rd_kafka_t *rk, void *opaque);
+typedef void (*rd_kafka_error_cb_t)(rd_kafka_t *rk, int code, const char *text, void *opaque);
 typedef int (*rd_kafka_on_new_t)(rd_kafka_t *, const rd_kafka_conf_t *, void *, char *, size_t);
 typedef int (*rd_kafka_on_destroy_t)(rd_kafka_t *, void *);
 /* Of a record that was just taken, and of one that is done with. */
@@ -57,6 +58,8 @@ typedef int (*rd_kafka_on_message_t)(rd_kafka_t *, rd_kafka_message_t *, void *)
     F(const char *, rd_kafka_topic_name, (const rd_kafka_topic_t *))                                                 \
     F(int, rd_kafka_last_error, (void))                                                                              \
     F(int, rd_kafka_producev, (rd_kafka_t *, ...))                                                                   \
+    F(int, rd_kafka_type, (const rd_kafka_t *))                                                                      \
+    F(void, rd_kafka_conf_set_error_cb, (rd_kafka_conf_t *, rd_kafka_error_cb_t))                                    \
     F(int, rd_kafka_conf_interceptor_add_on_new, (rd_kafka_conf_t *, const char *, rd_kafka_on_new_t, void *))       \
     F(int, rd_kafka_interceptor_add_on_destroy, (rd_kafka_t *, const char *, rd_kafka_on_destroy_t, void *))         \
     F(int, rd_kafka_interceptor_add_on_send, (rd_kafka_t *, const char *, rd_kafka_on_message_t, void *))            \
@@ -70,5 +73,10 @@ typedef struct {
     LIBRDKAFKA_PRODUCING_FUNCTIONS(DECLARE)
 } librdkafka_producing_t;
 #undef DECLARE
+
+#define CONSUMER_TYPE 1
+
+/* Keeps what librdkafka tells of a consumer, for its reader's next poll. */
+void wherry_kafka_note(rd_kafka_t *rk, int code, const char *text, void *opaque);
 
 #endif

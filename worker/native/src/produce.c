@@ -28,6 +28,8 @@
 /* Records kept of those that failed: a flood needn't be kept whole. */
 #define FAILURES_MAX 1000
 #define FAILURES_BYTES_MAX (64 << 20)
+/* Reasons told apart: the first record of each is kept, for one may say that nothing more is taken. */
+#define REASONS_MAX 32
 #define UNASSIGNED (-1)
 #define COPY 0x2
 #define NAME "wherry"
@@ -79,6 +81,8 @@ typedef struct producer {
     int64_t failures; /* all that were not taken yet, kept or not */
     int64_t kept;
     int64_t kept_bytes;
+    int32_t reasons[REASONS_MAX]; /* librdkafka's codes of those kept */
+    int32_t reason_count;
     _Atomic int64_t under_way;   /* bytes */
     _Atomic int64_t rows_under_way;
     _Atomic int64_t wake_at;     /* whoever waits is woken when no more bytes than these are under way; -1: nobody waits */
@@ -105,13 +109,24 @@ static uint8_t *put(uint8_t *to, const void *data, int64_t size) {
     return to + (size > 0 ? size : 0);
 }
 
+/* Whether no record that is kept has failed for this reason; takes note of it. */
+static int is_new_reason(producer_t *producer, int32_t code) {
+    for (int32_t i = 0; i < producer->reason_count; i++)
+        if (producer->reasons[i] == code)
+            return 0;
+    if (producer->reason_count == REASONS_MAX)
+        return 0;
+    producer->reasons[producer->reason_count++] = code;
+    return 1;
+}
+
 static void note(producer_t *producer, const rd_kafka_message_t *message) {
     const char *topic = lib.rd_kafka_topic_name(message->rkt);
     int64_t value = size_of(message->payload, message->len), key = size_of(message->key, message->key_len);
     size_t size = strlen(topic) + (value > 0 ? value : 0) + (key > 0 ? key : 0);
     pthread_mutex_lock(&producer->mutex);
     /* The first is kept however large it is: it tells what is wrong. */
-    int keep = !producer->kept ||
+    int keep = is_new_reason(producer, message->err) ||
                (producer->kept < FAILURES_MAX && producer->kept_bytes + (int64_t)size <= FAILURES_BYTES_MAX);
     failure_t *failure = keep ? malloc(sizeof *failure + size) : NULL;
     if (failure) {
@@ -204,7 +219,13 @@ static int destroyed(rd_kafka_t *rk, void *opaque) {
 }
 
 static int made(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *trouble, size_t size) {
-    (void)conf, (void)opaque, (void)trouble, (void)size;
+    (void)opaque, (void)trouble, (void)size;
+    if (lib.rd_kafka_type(rk) == CONSUMER_TYPE) {
+        /* confluent_kafka always names a callback of its own, which only its own calls can bear. The client is being
+         * made, so that nothing else looks at its settings yet; there is no earlier place where they can be changed. */
+        lib.rd_kafka_conf_set_error_cb((rd_kafka_conf_t *)conf, wherry_kafka_note);
+        return OK;
+    }
     producer_t *producer = calloc(1, sizeof *producer);
     if (!producer)
         return FAILED;
@@ -374,8 +395,10 @@ EXPORT failure_t *wherry_producer_failure(producer_t *producer) {
     failure_t *failure = producer->first;
     if (failure) {
         producer->first = failure->next;
-        if (!producer->first)
+        if (!producer->first) {
             producer->last = NULL;
+            producer->reason_count = 0;
+        }
         producer->kept--;
         producer->kept_bytes -= failure->topic_size + (failure->value_size > 0 ? failure->value_size : 0) +
                                 (failure->key_size > 0 ? failure->key_size : 0);

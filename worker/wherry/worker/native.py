@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-ABI: Final = 5
+ABI: Final = 6
 SETTING: Final = "wherry.native.enabled"
 VARIABLE: Final = "WHERRY_NATIVE"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 
@@ -10,10 +11,12 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 
 from wherry.worker.endpoints import kafka_produce
+from wherry.worker.endpoints.kafka_native import handle_of, librdkafka
 from wherry.worker.endpoints.kafka_produce import Failure, NativeProducer, Rows
 
 pytestmark = pytest.mark.usefixtures("helper")
 
+PRODUCE = 0  # the protocol's number of the request
 AWAY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
 
@@ -47,6 +50,32 @@ def test_of_a_flood_of_failures_only_the_first_are_kept_and_all_are_counted() ->
     assert producer.flush(60) == 0
     assert native.failed() == 2500
     assert len(list(native.failures())) == 1000
+
+
+def refuse(producer: Producer, *codes: int) -> None:
+    """Has the broker inside the producer answer its next requests with these errors."""
+    path = librdkafka()
+    assert path is not None
+    library = ctypes.CDLL(path)
+    library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
+    cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(ctypes.c_void_p(handle_of(producer))))
+    errors = (ctypes.c_int * len(codes))(*codes)
+    library.rd_kafka_mock_push_request_errors_array(
+        cluster, ctypes.c_int16(PRODUCE), ctypes.c_size_t(len(codes)), errors
+    )
+
+
+def test_in_a_flood_of_failures_the_first_of_each_reason_is_kept() -> None:
+    """What says that nothing more is taken must not be counted among the records that were too large."""
+    producer, native = opened(**{"bootstrap.servers": "none", "test.mock.num.brokers": 1, "linger.ms": 50})
+    producer.list_topics(timeout=60)
+    refuse(producer, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    for _ in range(2):
+        assert native.produce(rows_of(*[b"x"] * 1500), 0, 0.05) == (1500, 0)
+        assert producer.flush(60) == 0
+    assert native.failed() == 3000
+    codes = [failure.code for failure in native.failures()]
+    assert codes == [KafkaError.MSG_SIZE_TOO_LARGE] * 1000 + [KafkaError.TOPIC_AUTHORIZATION_FAILED]
 
 
 def test_a_full_queue_tells_where_to_go_on() -> None:

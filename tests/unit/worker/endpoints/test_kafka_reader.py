@@ -280,6 +280,21 @@ def test_a_poll_ends_in_time_when_nothing_comes(cluster: Any, make: Make) -> Non
     assert time.monotonic() - begun < 30.0
 
 
+def test_a_partition_that_is_not_there_is_told_and_the_others_are_read(
+    cluster: Any, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Taking such an error from a partition's queue ended the process where the helper read."""
+    cluster.produce("t", b"a")
+    reader, deadline = make(("t", 0, 0), ("t", 99, 7)), time.monotonic() + 60.0
+    assert values(read(reader, 1)) == [b"a"]
+    while "t [99]" not in caplog.text:
+        assert time.monotonic() < deadline
+        reader.poll(0.1)
+    cluster.produce("t", b"b")
+    assert values(read(reader, 1)) == [b"b"]
+    assert not reader.caught_up
+
+
 def test_a_broker_that_is_away_is_trouble_and_no_error() -> None:
     client = reader_config("c", 0, {}, {"bootstrap.servers": "127.0.0.1:1"})
     reader = KafkaReader(client, [kafka_position("t", 0, 0)])
@@ -294,6 +309,20 @@ def test_a_setting_librdkafka_refuses_is_a_config_error() -> None:
     client = reader_config("c", 0, {"consumer.override.fetch.min.bytes": "x"}, {"bootstrap.servers": "b:1"})
     with pytest.raises(ConfigError, match="Making the Kafka consumer failed"):
         KafkaReader(client, [])
+
+
+def test_where_the_helper_can_not_take_part_python_reads_and_hears_of_errors(
+    cluster: Any, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wherry.worker.endpoints.kafka_reader.open_queues", lambda *given: None)
+    cluster.produce("t", b"a")
+    reader = make(("t", 0, 0))
+    assert values(read(reader, 1)) == [b"a"]
+    stranded = make(("t", 0, 0), bootstrap_servers="127.0.0.1:1")
+    deadline = time.monotonic() + 60.0
+    while not stranded.trouble:
+        assert time.monotonic() < deadline
+        stranded.poll(0.1)
 
 
 def test_the_helper_reads_where_it_is_built(cluster: Any, make: Make, both_ways: str) -> None:

@@ -28,6 +28,10 @@ RECONNECTING: Final = frozenset({
     KafkaError._MSG_TIMED_OUT, KafkaError._WAIT_COORD, KafkaError._DESTROY,
 })  # fmt: skip
 
+MISSING: Final = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION,
+})  # fmt: skip
+
 CLASSES: Final[Mapping[int, type[WherryError]]] = {
     **dict.fromkeys(RECONNECTING, TransientError),
     KafkaError.REQUEST_TIMED_OUT: TransientError,
@@ -92,3 +96,8 @@ def error_of(error: Any, doing: str) -> WherryError:
 def is_reconnecting(error: Any) -> bool:
     """Whether the client goes on by itself after this error."""
     return error.code() in RECONNECTING and not error.fatal()
+
+
+def is_missing(error: Any) -> bool:
+    """Whether a partition is not there, or not yet known to the broker that was asked."""
+    return error.code() in MISSING

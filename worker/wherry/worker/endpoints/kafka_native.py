@@ -77,9 +77,16 @@ class _Columns(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a partition's queue held besides records: its end, or an error."""
+    """What a partition's queue held besides records: its end, or an error.
 
-    partition: TopicPartition
+    Attributes:
+        partition: The partition; None for what librdkafka tells of the consumer.
+        code: librdkafka's code.
+        offset: The offset; of no meaning where there is none.
+        text: What librdkafka says.
+    """
+
+    partition: TopicPartition | None
     code: int
     offset: int
     text: str
@@ -139,7 +146,8 @@ class NativeQueues:
 
     def _event(self, event: _Event) -> Event:
         text = bytes(event.text).decode("utf-8", "replace")
-        return Event(self._partitions[event.partition], int(event.code), int(event.offset), text)
+        partition = None if event.partition < 0 else self._partitions[event.partition]
+        return Event(partition, int(event.code), int(event.offset), text)
 
     def _rows(self) -> Rows:
         taken = self._taken

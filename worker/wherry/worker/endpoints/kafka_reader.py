@@ -20,7 +20,7 @@ import dataclasses
 import itertools
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import confluent_kafka
@@ -30,7 +30,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from wherry.contract.batch import Batch, Constants, Mark
 from wherry.contract.errors import ConfigError, ErrorClass, OffsetLostError
-from wherry.contract.kafka_clients import ClientConfig
+from wherry.contract.kafka_clients import ClientConfig, ClientValue
 from wherry.contract.position import (
     Position,
     TopicPartition,
@@ -38,12 +38,12 @@ from wherry.contract.position import (
     kafka_position,
     parse_kafka_position,
 )
-from wherry.worker import native
 from wherry.worker.convert.step import keep_rows
 from wherry.worker.endpoints.columns import binary_array, headers_array, timestamp_array
-from wherry.worker.endpoints.kafka_errors import error_of, is_reconnecting
+from wherry.worker.endpoints.kafka_errors import error_of, is_missing, is_reconnecting
 from wherry.worker.endpoints.kafka_logging import client_logger
 from wherry.worker.endpoints.kafka_native import NativeQueues, Rows, open_queues, shares
+from wherry.worker.endpoints.kafka_produce import plugin
 from wherry.worker.policy import BATCH_BYTES_TARGET, BATCH_ROWS_MAX, BatchSize
 
 logger: Final = logging.getLogger("wherry.worker.kafka")
@@ -71,6 +71,9 @@ LEADER_TOPICS_MAX: Final = 32
 LEADER_TIMEOUT_S: Final = 1.0
 """For asking once who leads a topic's partitions; without an answer reading begins as well, a little later."""
 
+WARNED_MAX: Final = 100
+"""Partitions that are missing are told once each, and of so many."""
+
 _value, _key, _headers = Message.value, Message.key, Message.headers
 _offset, _partition, _topic = Message.offset, Message.partition, Message.topic
 _error, _timestamp = Message.error, Message.timestamp
@@ -97,20 +100,34 @@ class KafkaReader:
         self._ready: deque[Batch] = deque()
         self._draining = False
         self._trouble = ""
+        self._warned: set[str] = set()
         self._fatal: Any = None
         self._closed = False
         try:
             # A position that is gone is for us to judge: the client would go elsewhere without a word.
-            own: dict[str, Any] = {"auto.offset.reset": "error", "error_cb": self._on_error}
-            if native.library() is not None:
-                own |= shares(client.values, len(self._next))
-            logs = client_logger(self._client_id)
-            self._consumer = confluent_kafka.Consumer({**client.values, **own, "logger": logs})
-            self._queues = self._open_queues()
+            self._queues: NativeQueues | None = None
+            self._consumer = self._made(plugin(client.values))
             self._know_leaders()
             self._assign()
         except KafkaException as error:
             raise error_of(error.args[0], "Making the Kafka consumer") from error
+
+    def _made(self, helped: Mapping[str, ClientValue]) -> Any:
+        """The consumer; where the helper can take part in it, by `helped`, its queues are opened as well.
+
+        NB: errors come by the queues of partitions, too. With a callback of Python there, taking from them natively
+        ends the process: confluent_kafka insists on having made each call itself.
+        """
+        own: dict[str, Any] = {"auto.offset.reset": "error", "logger": client_logger(self._client_id)}
+        own |= {**shares(self._client.values, len(self._next)), **helped} if helped else {"error_cb": self._on_error}
+        consumer = confluent_kafka.Consumer({**self._client.values, **own})
+        if not helped:
+            return consumer
+        self._queues = self._open_queues(consumer)
+        if self._queues is None:
+            consumer.close()
+            return self._made({})
+        return consumer
 
     def poll(self, timeout_s: float) -> Batch | None:
         """See `Reader.poll`."""
@@ -208,11 +225,24 @@ class KafkaReader:
         return self._trouble
 
     def _on_error(self, error: Any) -> None:
-        """Hears what is no partition's error: brokers that are away, credentials that were refused."""
-        if is_reconnecting(error):
+        """Hears what is no record's error: brokers that are away, refused credentials, partitions that are missing."""
+        if is_missing(error):
+            self._missing(error)
+        elif is_reconnecting(error):
             self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
         elif error.fatal() or error_of(error, "").error_class is ErrorClass.AUTH:
             self._fatal = error
+
+    def _missing(self, error: Any) -> None:
+        """A partition is not there: it was deleted, or this broker has not heard of it yet; others are read on.
+
+        As in Kafka Connect that is no failure. The client looks for it again, and the coordinator plans anew without
+        it when it is gone for good.
+        """
+        self._trouble = f"Not all partitions are there: {error.str()}."
+        if self._trouble not in self._warned and len(self._warned) < WARNED_MAX:
+            self._warned.add(self._trouble)
+            logger.warning("%s", self._trouble)
 
     def _at_end(self, partition: TopicPartition) -> bool:
         end = self._ends.get(partition)
@@ -323,6 +353,8 @@ class KafkaReader:
         """Goes on after an error where that is right, and raises it otherwise."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
             self._reset(error, partition.topic, partition.partition)
+        elif is_missing(error):
+            self._missing(error)
         elif is_reconnecting(error):
             self._trouble = f"The Kafka consumer is reconnecting: {error.str()}."
         else:
@@ -331,9 +363,9 @@ class KafkaReader:
                 where = f"Reading topic {partition.topic}, partition {partition.partition}"
             raise error_of(error, where)
 
-    def _open_queues(self) -> NativeQueues | None:
+    def _open_queues(self, consumer: Any) -> NativeQueues | None:
         partitions = sorted(self._next, key=lambda partition: (partition.topic, partition.partition))
-        return open_queues(self._consumer, self._client_id, partitions)
+        return open_queues(consumer, self._client_id, partitions)
 
     def _take(self, queues: NativeQueues, timeout_s: float) -> list[Batch]:
         """Takes records by the compiled helper, and what else the consumer has to tell."""
@@ -342,14 +374,17 @@ class KafkaReader:
         if strays:
             # The client has made a partition anew, as for a topic that was: its records are in the common queue first.
             queues.close()
-            self._queues = self._open_queues()
+            self._queues = self._open_queues(self._consumer)
             return self._batches(strays)
         rows, events = queues.poll(timeout_s, BATCH_ROWS_MAX, self._size.bytes_target)
         for event in events:
-            if event.code == KafkaError._PARTITION_EOF:
+            error = KafkaError(event.code, event.text or None)
+            if event.partition is None:
+                self._on_error(error)
+            elif event.code == KafkaError._PARTITION_EOF:
                 self._ends[event.partition] = event.offset
             else:
-                self._judge(KafkaError(event.code, event.text or None), event.partition)
+                self._judge(error, event.partition)
         return [] if rows is None else self._native_batches(rows)
 
     def _native_batches(self, rows: Rows) -> list[Batch]:
