@@ -12,7 +12,7 @@ SINK: Mapping[str, str] = {"name": "v-{x}", "connector.class": SINK_CLASS, "file
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
-_SOURCES: Mapping[str, Mapping[str, Any]] = {
+SOURCES: Mapping[str, Mapping[str, Any]] = {
     "tasks.max zero": {"tasks.max": "0"},
     "tasks.max negative": {"tasks.max": "-5"},
     "tasks.max fraction": {"tasks.max": "1.5"},
@@ -106,7 +106,7 @@ _SOURCES: Mapping[str, Mapping[str, Any]] = {
     "override wrong": {"producer.override.linger.ms": "x"},
     "override null": {"producer.override.linger.ms": None},
 }
-_SINKS: Mapping[str, Mapping[str, Any]] = {
+SINKS: Mapping[str, Mapping[str, Any]] = {
     "no topics": {"topics": None},
     "topics empty": {"topics": ""},
     "topics blank": {"topics": " , "},
@@ -143,7 +143,7 @@ _SINKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def _validated() -> Iterator[Ask]:
-    for base, kind, table in ((SOURCE, "Source", _SOURCES), (SINK, "Sink", _SINKS)):
+    for base, kind, table in ((SOURCE, "Source", SOURCES), (SINK, "Sink", SINKS)):
         path = f"/connector-plugins/FileStream{kind}/config/validate"
         for name, changes in table.items():
             yield Ask(f"validate {kind.lower()}: {name}", "PUT", path, {**base, **changes})
@@ -160,7 +160,7 @@ _REFUSED_SINKS = (
 
 
 def _refused() -> Iterator[Ask]:
-    wrong = (("source", SOURCE, _SOURCES, _REFUSED_SOURCES), ("sink", SINK, _SINKS, _REFUSED_SINKS))
+    wrong = (("source", SOURCE, SOURCES, _REFUSED_SOURCES), ("sink", SINK, SINKS, _REFUSED_SINKS))
     for kind, base, table, names in wrong:
         for name in names:
             config = {**base, **table[name]}

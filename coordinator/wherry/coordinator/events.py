@@ -54,6 +54,8 @@ class ConnectorSpec:
     """A source whose workers commit in transactions: one that was lost is shut out before its work goes on."""
     tasks_max_enforced: bool = True
     """More tasks than `tasks_max` are refused; otherwise they run, with a warning."""
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+    """What was written in the place of those values of `config` that a provider told; tasks are stored with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Secrets are resolved here, when a lease opens and a sidecar starts, and kept now
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,15 +17,25 @@ from wherry.contract.topic_creation import TopicRules
 from wherry.control.v1 import lease_pb2
 from wherry.coordinator import exactly_once
 from wherry.coordinator.config import direct, owntransforms
+from wherry.coordinator.config.providers import ProviderError
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.config.workerkeys import PYTHON_KEY
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind
 from wherry.coordinator.plugins import Plugin, PluginRegistry
 
+log = logging.getLogger(__name__)
+
 CONTENDED_PARK_MS: Final = 200
 """Idle time after which a lease ends that began while others waited. It has started its sidecar and has seen that there
 is nothing to do; kept for longer, a thousand of them would hold all slots in turn, each for `wherry.idle.park.ms`."""
+
+_RESET: Final = "auto.offset.reset"
+_READ_HERE: Final = (
+    *("connector.class", "tasks.max", "tasks.max.enforce", "topics", "topics.regex"),
+    *("consumer.override.group.id", f"consumer.override.{_RESET}"),
+)
+"""Keys whose values the coordinator itself goes by."""
 
 _PIPELINES: Final = {Kind.SOURCE: lease_pb2.PIPELINE_KIND_SOURCE, Kind.SINK: lease_pb2.PIPELINE_KIND_SINK}
 
@@ -61,6 +72,23 @@ class Grants:
     def resolved(self, config: Mapping[str, str]) -> dict[str, str]:
         """A connector's configuration with its placeholders filled in."""
         return dict(self._worker.providers.resolve(config).values)
+
+    def read_here(self, config: Mapping[str, str]) -> dict[str, str]:
+        """A connector's configuration with placeholders filled in where the coordinator itself reads a value.
+
+        All others stay: a secret belongs to those who use it. What a provider can't tell stays, too.
+        """
+        asked = {key: value for key in _READ_HERE if "${" in (value := config.get(key, ""))}
+        try:
+            return {**config, **self._worker.providers.resolve(asked).values}
+        except ProviderError as error:
+            log.warning("%s cannot be read: %s", ", ".join(sorted(asked)), error.message)
+            return dict(config)
+
+    def reads_from_start(self, spec: ConnectorSpec) -> bool:
+        """Whether a sink reads what was written before it was made."""
+        worker = self._worker.values.get(f"consumer.{_RESET}", "earliest")
+        return self.read_here(spec.config).get(f"consumer.override.{_RESET}", worker).strip() == "earliest"
 
     def check_topic_creation(self, spec: ConnectorSpec) -> None:
         """Refuse a source whose `topic.creation.*` can't be: not when it is written, but before it starts.

@@ -126,11 +126,12 @@ class Hands:
                 spec.name, len(result.plan.tasks), spec.tasks_max,
             )  # fmt: skip
         task_class = {"task.class": task_class_of(self.grants.description(spec).class_name)}
+        config = {**spec.config, **spec.placeholders}
         tasks: list[dict[str, str]] = []
         if isinstance(result, ev.SourcePlan):
-            tasks = [{**(work.config or spec.config), **task_class} for work in result.plan.tasks]
+            tasks = [{**(work.config or config), **task_class} for work in result.plan.tasks]
         if isinstance(result, ev.SinkPlan) or spec.splits or result.plan.splits:
-            tasks += [{**spec.config, **task_class} for _ in range(len(tasks), spec.tasks_max)]
+            tasks += [{**config, **task_class} for _ in range(len(tasks), spec.tasks_max)]
         stored = self.configs.snapshot().connectors.get(spec.name)
         if stored is not None and [dict(task) for task in stored.tasks] != tasks:
             self.configs.put_task_configs(spec.name, tasks)

@@ -505,7 +505,8 @@ class StandardHerder:
         self._runner.post(ev.ConnectorPut(stored.name, self._spec(stored), stored.target_state, restored))
 
     def _spec(self, stored: StoredConnector) -> ev.ConnectorSpec:
-        plugin = self._registry.find(stored.config.get("connector.class", ""))
+        config = self._grants.read_here(stored.config)
+        plugin = self._registry.find(config.get("connector.class", ""))
         splits = False
         if plugin is not None:
             try:
@@ -516,12 +517,13 @@ class StandardHerder:
         return ev.ConnectorSpec(
             stored.name,
             kind,
-            dict(stored.config),
-            tasks_max(stored.config),
+            config,
+            tasks_max(config),
             splits,
             restart_policy(self._worker),
-            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(stored.config),
-            stored.config.get("tasks.max.enforce", "true").strip().lower() != "false",
+            kind is ev.Kind.SOURCE and exactly_once.is_enabled(self._worker) and not is_direct(config),
+            config.get("tasks.max.enforce", "true").strip().lower() != "false",
+            {key: value for key, value in stored.config.items() if config[key] != value},
         )
 
     def _info(self, stored: StoredConnector) -> api.ConnectorInfo:
@@ -541,7 +543,7 @@ class StandardHerder:
 
     def _group(self, name: str) -> str:
         stored = self._stores.configs.snapshot().connectors.get(name)
-        return group_of(name, {} if stored is None else stored.config)
+        return group_of(name, {} if stored is None else self._grants.read_here(stored.config))
 
     def _topic_used(self, connector: str, task: int, topic: str) -> None:
         if self._worker.topic_tracking:

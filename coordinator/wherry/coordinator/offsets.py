@@ -117,6 +117,9 @@ def _number(value: Any, maximum: int) -> int | None:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as Java prints it, for that is how messages quote it."""
+    if isinstance(value, str):
+        return value
+    from wherry.contract.java_text import java_text  # not above: it needs pyarrow, for which a coordinator has no use
+
+    return java_text(value)

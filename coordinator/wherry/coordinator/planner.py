@@ -359,10 +359,13 @@ class Planner:
             return frozenset()
         own = {parse_kafka_position(Position(partition, None))[0]: partition for partition in partitions}
         ends = self._kafka.end_offsets(own)
-        if not any(ends.values()):
+        from_start = self._grants.reads_from_start(spec)
+        if from_start and not any(ends.values()):
             return frozenset(own[each] for each in ends)  # nothing was ever written: no need to ask the group
         stands = self._kafka.group_offsets(group_of(spec.name, spec.config), tuple(own))
-        return frozenset(own[each] for each, end in ends.items() if end == stands.get(each, 0))
+        # Where reading begins at the end, it has to be seen by a lease, so that what comes after it is not left out.
+        unread = 0 if from_start else None
+        return frozenset(own[each] for each, end in ends.items() if end == stands.get(each, unread))
 
     def _refuse_live_members(self, spec: ev.ConnectorSpec) -> None:
         group = group_of(spec.name, spec.config)

@@ -128,6 +128,7 @@ def test_no_line_is_kept_back_by_the_batch_size(path: Path) -> None:
     [
         ({"name": "x"}, {"position": 1}, "filename"),
         ({"filename": "x"}, {}, "position"),
+        ({"name": "x"}, {}, "position"),
         ({"filename": "x"}, {"position": "1"}, "Long"),
         ({"filename": "x"}, {"position": -1}, "non-negative"),
     ],

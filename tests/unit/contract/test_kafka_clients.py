@@ -17,6 +17,7 @@ from wherry.contract.kafka_clients import ClientKind, resolve, translate
 STORES = Path(__file__).parents[2] / "cases" / "keystores"
 JAVA_KEYS = json.loads((STORES.parent / "java_keys.json").read_text())
 WORKER = {"bootstrap.servers": "127.0.0.1:1"}
+LOGIN = {"security.protocol": "SASL_PLAINTEXT"}
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u\\"x" password="p;=";'
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
@@ -195,16 +196,19 @@ def test_every_key_has_the_effect_that_the_table_says(kind: ClientKind) -> None:
     }  # fmt: skip
     for key in CLIENT_KEYS[kind].values():
         java = {key.name: samples.get(key.name, "5000"), **({"compression.type": "gzip"} if "gzip" in key.name else {})}
+        beside = LOGIN if key.name.startswith("sasl.") else {}
         if key.fate is Fate.REFUSED:
             with pytest.raises(ConfigError, match="Java code"):
-                translate(kind, java)
+                translate(kind, {**beside, **java})
             continue
         if key.name in modifiers:
             continue
-        found = translate(kind, java)
+        found = translate(kind, {**beside, **java})
         assert (key.name in found.ignored) == (key.fate is Fate.UNAVAILABLE)
         assert (key.name in found.unused) == (key.fate is Fate.MEANINGLESS)
-        assert (len(found.values) > ("gzip" in key.name)) == (key.fate in (Fate.HONOURED, Fate.OTHERWISE)), key
+        assert (len(found.values) > ("gzip" in key.name) + len(beside)) == (
+            key.fate in (Fate.HONOURED, Fate.OTHERWISE)
+        ), key
 
 
 def test_what_has_no_counterpart_is_named_with_the_reason() -> None:
@@ -249,13 +253,20 @@ def test_what_has_no_counterpart_is_named_with_the_reason() -> None:
     ],
 )
 def test_credentials_are_taken_out_of_the_jaas_line(line: str, native: dict[str, str]) -> None:
-    assert translate("admin", {"sasl.jaas.config": line}).values == native
+    assert translate("admin", {**LOGIN, "sasl.jaas.config": line}).values == {**LOGIN, **native}
+
+
+def test_credentials_are_not_looked_at_where_nobody_logs_in() -> None:
+    wrong = {"sasl.jaas.config": "secret", "sasl.login.class": "x.Mine"}
+    assert translate("admin", {"security.protocol": "PLAINTEXT", **wrong}).values == {"security.protocol": "PLAINTEXT"}
+    assert translate("admin", wrong).values == {}
 
 
 def test_oauth_credentials_in_keys_of_their_own_are_used_too() -> None:
     prefix = "sasl.oauthbearer.client.credentials.client."
-    found = translate("admin", {f"{prefix}id": "i", f"{prefix}secret": "s"}).values
+    found = translate("admin", {**LOGIN, f"{prefix}id": "i", f"{prefix}secret": "s"}).values
     assert found == {
+        **LOGIN,
         "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s", "sasl.oauthbearer.method": "oidc",
     }  # fmt: skip
 
@@ -290,7 +301,7 @@ def test_oauth_credentials_in_keys_of_their_own_are_used_too() -> None:
 )
 def test_what_must_not_be_ignored_is_refused_with_a_remedy(java: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        translate("producer", java)
+        translate("producer", {**LOGIN, **java})
 
 
 def test_librdkafka_takes_what_is_made_of_every_setting() -> None:

@@ -15,6 +15,7 @@ from wherry.contract.description import Capabilities, ClassDescription, Role, Si
 from wherry.contract.plan import Work
 from wherry.contract.position import Position
 from wherry.control.v1 import lease_pb2
+from wherry.coordinator.config.providers import ProviderError
 from wherry.coordinator.effects import GrantLease
 from wherry.coordinator.events import ConnectorSpec, Kind, TaskWork
 from wherry.coordinator.grants import CONTENDED_PARK_MS, Grants, LeaseTimings
@@ -65,6 +66,40 @@ def test_secrets_travel_apart_and_resolved() -> None:
     (sidecar,) = grants().lease(effect(), []).sidecars
     assert dict(sidecar.secrets) == {"password": "geheim"}
     assert dict(sidecar.config) == {"connector.class": "Thing", "url": "u"}
+
+
+def test_the_coordinator_reads_what_a_provider_tells_and_no_secret() -> None:
+    config = {"connector.class": "Thing", "topics": "a-${secret}", "password": "${secret}"}
+    assert grants().read_here(config) == {**config, "topics": "a-geheim"}
+
+
+def test_what_a_provider_cannot_tell_stays() -> None:
+    class Failing:
+        def resolve(self, values: Mapping[str, str]) -> Any:
+            raise ProviderError("No such file.")
+
+    worker: Any = SimpleNamespace(providers=Failing(), values={})
+    config = {"topics": "${secret}"}
+    registry: Any = Registry(Role.SINK)
+    assert Grants(worker, registry, TIMINGS, "").read_here(config) == config
+
+
+@pytest.mark.parametrize(
+    ("worker", "config", "from_start"),
+    [
+        ({}, {}, True),
+        ({"consumer.auto.offset.reset": "latest"}, {}, False),
+        ({"consumer.auto.offset.reset": "latest"}, {"consumer.override.auto.offset.reset": "earliest"}, True),
+        ({}, {"consumer.override.auto.offset.reset": "none"}, False),
+    ],
+)
+def test_a_sink_reads_from_the_start_unless_its_consumer_is_told_otherwise(
+    worker: dict[str, str], config: dict[str, str], from_start: bool
+) -> None:
+    settings: Any = SimpleNamespace(providers=Providers(), values=worker)
+    registry: Any = Registry(Role.SINK)
+    made = Grants(settings, registry, TIMINGS, "")
+    assert made.reads_from_start(ConnectorSpec("c", Kind.SINK, config)) == from_start
 
 
 def test_each_transformation_of_a_plugin_has_a_sidecar_of_its_own_with_its_own_settings() -> None:

@@ -56,6 +56,12 @@ def test_a_null_offset_resets_the_partition():
             "Failed to parse the following Kafka offset value in the provided offsets: '1.5'. Offset values for sink "
             "connectors need to be integers.",
         ),
+        (
+            {"kafka_topic": "t", "kafka_partition": 0},
+            {"kafka_offset": {"a": [1, True, None]}},
+            "Failed to parse the following Kafka offset value in the provided offsets: '{a=[1, true, null]}'. Offset "
+            "values for sink connectors need to be integers.",
+        ),
     ],
 )
 def test_a_wrong_shape_is_told_in_kafkas_words(partition, offset, message):

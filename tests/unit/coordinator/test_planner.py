@@ -73,14 +73,19 @@ class Cluster:
 
 
 @pytest.mark.parametrize(
-    ("restored", "parks", "caught_up"),
-    [(True, True, {"done", "empty"}), (True, False, set()), (False, True, set())],
+    ("restored", "parks", "from_start", "caught_up"),
+    [
+        (True, True, True, {"done", "empty"}),
+        (True, True, False, {"done"}),
+        (True, False, True, set()),
+        (False, True, True, set()),
+    ],
 )
 def test_partitions_without_anything_new_are_told_of_connectors_taken_up_again(
-    restored: bool, parks: bool, caught_up: set[str]
+    restored: bool, parks: bool, from_start: bool, caught_up: set[str]
 ) -> None:
     cluster = Cluster({"done": 5, "empty": 0, "behind": 9, "unread": 3}, {"done": 5, "behind": 8})
-    grants = SimpleNamespace(parks=lambda spec: parks)
+    grants = SimpleNamespace(parks=lambda spec: parks, reads_from_start=lambda spec: from_start)
     planner = Planner(None, cluster, grants, lambda event: None, lambda name, values: None)  # type: ignore[arg-type]
     spec = ConnectorSpec("s", Kind.SINK, {"topics": "done,empty,behind,unread"})
     plan = planner.plan(LoadPlan("s", 1, 1, spec, restored=restored), [])

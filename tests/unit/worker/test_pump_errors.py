@@ -64,6 +64,7 @@ class World(Signals):
         self.waits: list[float] = []
         self.written: list[Any] = []
         self.topics: list[str | None] = []
+        self.used: list[str] = []
         self.batches: list[Batch] = [three_rows()]
         self.counts: list[Counts] = []
         self.positions: list[Position] = []
@@ -122,6 +123,7 @@ class World(Signals):
     def report(self, *, positions: Sequence[Position] = (), counts: Counts, **told: Any) -> int:
         self.counts.append(counts)
         self.positions += positions
+        self.used += told.get("topics", ())
         return len(self.counts)
 
     def total(self, name: str) -> int:
@@ -234,6 +236,7 @@ def test_a_letter_and_a_position_tell_where_a_record_was_read_though_transforms_
     pipeline = Pipeline(world, world, (step,), tolerance)  # type: ignore[arg-type]
     pump.run(pipeline, LeasePolicy(idle_park_s=5.0), world, world, lambda: world.now)  # type: ignore[arg-type]
     assert world.topics == ["t-routed"]
+    assert world.used == ["t"]  # of a sink, what it reads
     assert world.positions == [kafka_position("t", 3, 43)]
     (letter,) = letters.batches
     assert letter.headers is not None

@@ -268,7 +268,8 @@ class _Pump:
         for piece, raw in with_own_marks(pieces):
             if piece.num_rows or piece.marks:
                 self._pipeline.writer.write(piece, raw)
-                self._note_topics(piece)
+                # What a sink has used is what it has read, whatever a transformation calls it since.
+                self._note_topics(raw if self._pipeline.work is None else piece)
                 self._counts.bytes_written += piece.nbytes
         self._counts.write_time_us += int((self._clock() - converted) * 1e6)
 
@@ -562,7 +563,7 @@ class _Pump:
             raise told.error
 
     def _note_topics(self, batch: Batch) -> None:
-        for topic in batch.topics():
+        for topic in batch.topics() if batch.num_rows else ():
             if topic and topic not in self._topics:
                 self._topics.add(topic)
                 self._new_topics.append(topic)

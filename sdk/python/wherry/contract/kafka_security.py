@@ -128,11 +128,13 @@ def _cipher_suites(value: str) -> str:
 
 
 def sasl(java: Mapping[str, str]) -> dict[str, str]:
-    """SASL settings.
+    """SASL settings; none where nobody logs in, whatever else is said about it.
 
     Raises:
         ConfigError: The login cannot be done without Java.
     """
+    if not java.get("security.protocol", "").strip().upper().startswith("SASL_"):
+        return {}
     for key in ("sasl.client.callback.handler.class", "sasl.login.class"):
         if java.get(key):
             raise ConfigError(f"{key}={java[key]} is Java code, which cannot log in here.{_hint(java[key])}", key=key)

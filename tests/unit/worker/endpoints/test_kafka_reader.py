@@ -91,6 +91,34 @@ def test_without_a_position_and_a_reset_to_latest_only_new_records_come(cluster:
     assert values(read(reader, 1)) == [b"new"]
 
 
+def test_where_reading_begins_at_the_end_is_a_position_so_that_the_next_lease_leaves_nothing_out(
+    cluster: Any, make: Make
+) -> None:
+    cluster.produce("t", b"old")
+    batches: list[Batch] = []
+    reader = make(("t", 0, None), auto_offset_reset="latest")
+    deadline = time.monotonic() + 60.0
+    while not (batches and reader.caught_up):
+        assert time.monotonic() < deadline
+        batches += filter(None, [reader.poll(0.1)])
+    assert [(batch.num_rows, *(mark.position for mark in batch.marks)) for batch in batches] == [
+        (0, kafka_position("t", 0, 1))
+    ]
+    reader.close()
+    cluster.produce("t", b"in between")
+    assert values(read(make(("t", 0, 1), auto_offset_reset="latest"), 1)) == [b"in between"]
+
+
+def test_where_reading_begins_at_the_start_an_end_is_no_position(cluster: Any, make: Make) -> None:
+    cluster.produce("t", b"a", partition=0)
+    reader = make(("t", 0, None), ("t", 1, None))
+    deadline, batches = time.monotonic() + 60.0, []
+    while not reader.caught_up:
+        assert time.monotonic() < deadline
+        batches += filter(None, [reader.poll(0.1)])
+    assert [mark.position for batch in batches for mark in batch.marks] == [kafka_position("t", 0, 1)]
+
+
 def test_keys_headers_and_times_are_kept(cluster: Any, make: Make) -> None:
     cluster.produce("t", b"v", key=b"k", headers=[("h", b"1"), ("h", None)], timestamp=1234)
     (batch,) = read(make(("t", 0, 0)), 1)

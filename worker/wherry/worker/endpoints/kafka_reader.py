@@ -342,12 +342,28 @@ class KafkaReader:
                 kept.append(message)
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
-                self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
+                end = TopicPartition(message.topic(), message.partition())
+                if self._begins_at(end) and not any((_topic(each), _partition(each)) == end for each in kept):
+                    self._begin_at(end, message.offset())
+                self._ends[end] = message.offset()
             elif message.topic() is None:
                 self._judge(error, None)
             else:
                 self._judge(error, TopicPartition(message.topic(), message.partition()))
         return kept
+
+    def _begins_at(self, partition: TopicPartition) -> bool:
+        """Whether reading of a partition begins where its end is met first: `latest`, and no position yet."""
+        return self._reset_to == confluent_kafka.OFFSET_END and self._next.get(partition, 0) is None
+
+    def _begin_at(self, partition: TopicPartition, end: int) -> None:
+        """Tells the position of a partition that begins at its end, without a row.
+
+        Were it not committed, the next lease would begin at a later end and leave out what has come in between.
+        """
+        records = pa.RecordBatch.from_arrays([pa.array([], pa.binary()), timestamp_array([])], ["value", "timestamp"])
+        constants = Constants(partition.topic, partition.partition, end)
+        self._ready.append(Batch(records, constants, (self._mark(partition.topic, partition.partition, end - 1, 0),)))
 
     def _judge(self, error: Any, partition: TopicPartition | None) -> None:
         """Goes on after an error where that is right, and raises it otherwise."""
@@ -377,11 +393,14 @@ class KafkaReader:
             self._queues = self._open_queues(self._consumer)
             return self._batches(strays)
         rows, events = queues.poll(timeout_s, BATCH_ROWS_MAX, self._size.bytes_target)
+        read = {partition for partition, _ in rows.runs} if rows is not None and events else ()
         for event in events:
             error = KafkaError(event.code, event.text or None)
             if event.partition is None:
                 self._on_error(error)
             elif event.code == KafkaError._PARTITION_EOF:
+                if self._begins_at(event.partition) and event.partition not in read:
+                    self._begin_at(event.partition, event.offset)
                 self._ends[event.partition] = event.offset
             else:
                 self._judge(error, event.partition)
