@@ -48,6 +48,9 @@ BROKEN: Mapping[str, bytes] = {
     "UTF-16": '{"a": "b"}'.encode("utf-16"),
 }
 TYPES = ("text/plain", "application/json;charset=utf-8", "application/xml", "APPLICATION/JSON", "text/json")
+ODD_CHANGES: Sequence[Config] = (
+    *({"name": None}, {"connector.class": None}, {"tasks.max": 2}, {"a": True, "b": 1.50}),
+)
 LINES = 3
 
 
@@ -126,7 +129,7 @@ def patched(random: Random, place: Place) -> Ask:
         if random.random() < 0.3:
             changes[key] = None
     if random.random() < 0.1:
-        changes |= random.choice([{"name": None}, {"connector.class": None}, {"tasks.max": 2}, {"a": True, "b": 1.50}])
+        changes |= random.choice(ODD_CHANGES)
     told = f"patch {place.kind}: {found.told} {sorted(key for key, value in changes.items() if value is None)}"
     return Ask(told, "PATCH", f"/connectors/{place.name}/config", changes)
 
@@ -190,7 +193,7 @@ def _entries(random: Random, place: Place) -> tuple[list[Any], str]:
     right = random.random() < 0.5
     if place.kind == SOURCE:
         number = random.choice((0, 4, 8, 500)) if right else random.choice(WRONG_POSITIONS)
-        entry = {"partition": {"filename": f"{{dir}}/{place.file}"}, "offset": {"position": number}}
+        entry: dict[str, Any] = {"partition": {"filename": f"{{dir}}/{place.file}"}, "offset": {"position": number}}
         wrong: Sequence[tuple[str, Any]] = (
             ("another file", {"filename": "{dir}/other"}),
             ("no file", {}),
@@ -313,7 +316,11 @@ def typed(random: Random, place: Place) -> Ask:
 
 def duplicated(random: Random, place: Place) -> Ask:
     """Send a body whose keys repeat."""
-    pairs = [*place.base.items(), ("tasks.max", random.choice("023")), ("tasks.max", random.choice("0123"))]
+    pairs: list[tuple[str, str]] = [
+        *place.base.items(),
+        ("tasks.max", random.choice("023")),
+        ("tasks.max", random.choice("0123")),
+    ]
     # Placeholders are not put into raw bodies but for one, so that a file that is none has to do.
     pairs = [(key, "/none/x" if key == "file" else value) for key, value in pairs]
     raw = "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in pairs) + "}"
@@ -332,7 +339,7 @@ def elsewhere(random: Random, place: Place) -> Ask:
     told = "coded name" if name in CODED else "wrong way"
     shown = name[:40] if name != place.name else "it"
     only = without_traces if method == "GET" else None
-    body = {} if method in ("PUT", "PATCH") and part in ("/config", "/offsets") else None
+    body: Any = {} if method in ("PUT", "PATCH") and part in ("/config", "/offsets") else None
     return Ask(f"{told} {method} {shown}{part}", method, f"/connectors/{name}{part}", body, headers=headers, only=only)
 
 

@@ -189,7 +189,7 @@ class Stage:
 
 def prepare(stage: Stage, walks: Sequence[Walk]) -> None:
     """Make the topics of some walks, and what is in them and in files before they begin."""
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     topics = [peer.own(topic) for peer in stage.peers for walk in walks for topic in walk.topics]
     admin = AdminClient({"bootstrap.servers": stage.peers[0].bootstrap, "log_level": 0})
