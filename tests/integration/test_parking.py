@@ -21,7 +21,16 @@ def test_a_sink_of_the_sdk_parks_and_wakes_again(kafka: EmbeddedKafka, tmp_path:
     taken = tmp_path / "out.txt"
     sink = {"connector.class": "FileStreamSink", "topics": "parking", "file": str(taken), "tasks.max": "2"}
     settings = {"wherry.idle.park.ms": "500"}
-    with Standalone(bootstrap=kafka.bootstrap, connectors={"sink": sink}, settings=settings) as worker:
+    # One that begins at the end of its topic: what comes while it is parked is behind that end.
+    create_topic(kafka.bootstrap, "parking-late")
+    produce(kafka.bootstrap, "parking-late", [b"old"])
+    new = tmp_path / "new.txt"
+    late = {
+        **{"connector.class": "FileStreamSink", "topics": "parking-late", "file": str(new)},
+        "consumer.override.auto.offset.reset": "latest",
+    }
+    connectors = {"sink": sink, "late": late}
+    with Standalone(bootstrap=kafka.bootstrap, connectors=connectors, settings=settings) as worker:
         for number in range(2):
             produce(kafka.bootstrap, "parking", [f"{number}".encode()])
             wanted = [str(each) for each in range(number + 1)]
@@ -35,3 +44,6 @@ def test_a_sink_of_the_sdk_parks_and_wakes_again(kafka: EmbeddedKafka, tmp_path:
                 FLOW_TIMEOUT_S,
             ), sidecars
             assert worker.rest.states("sink") == ("RUNNING", "RUNNING", "RUNNING")
+        produce(kafka.bootstrap, "parking-late", [b"new"])
+        assert eventually(lambda: new.exists() and bool(new.read_text()), FLOW_TIMEOUT_S), worker.log_tail()
+        assert new.read_text() == "new\n"

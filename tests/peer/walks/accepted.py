@@ -121,6 +121,14 @@ ACCEPTED: tuple[Accepted, ...] = (
         "json|longs|bytes|cast|replace",
     ),
     Accepted(
+        ".*",
+        rf"{SHOWN}.*status\.connector\.(state|trace|version)",
+        "What is stopped or pauses is not started, and so can't fail to.",
+        "FAILED|True|None",
+        "STOPPED|PAUSED|missing|4",
+        "topic of none|creation (groups|partitions)",
+    ),
+    Accepted(
         ".*(two topics|regex of one).*",
         f"{SHOWN}.*offsets.*",
         "What was never read has no position; Kafka Connect commits those of a task's idle partitions with the others.",

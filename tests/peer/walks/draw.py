@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from tests.peer.steps import Append
 from tests.peer.walks.configs import SINK, SOURCE, Place
-from tests.peer.walks.moves import DRAWINGS, Move, Send, altered, created, forgotten, more, resumed, stopped
+from tests.peer.walks.moves import DRAWINGS, Move, altered, created, forgotten, more, resumed, stopped
 
 STEPS_MIN, STEPS_MAX = 8, 15
 PHRASES = 0.1
@@ -84,4 +85,4 @@ def _phrase(random: Random, place: Place) -> Iterator[Move]:
 
 def told(move: Move) -> str:
     """A step's name."""
-    return move.name if not isinstance(move, Send) and hasattr(move, "name") else type(move).__name__.lower()
+    return f"more lines in {move.file}" if isinstance(move, Append) else move.name
