@@ -26,7 +26,9 @@ def test_a_sink_of_the_sdk_parks_and_wakes_again(kafka: EmbeddedKafka, tmp_path:
     produce(kafka.bootstrap, "parking-late", [b"old"])
     new = tmp_path / "new.txt"
     late = {
-        **{"connector.class": "FileStreamSink", "topics": "parking-late", "file": str(new)},
+        "connector.class": "FileStreamSink",
+        "topics": "parking-late",
+        "file": str(new),
         "consumer.override.auto.offset.reset": "latest",
     }
     connectors = {"sink": sink, "late": late}
