@@ -106,10 +106,10 @@ ACCEPTED: tuple[Accepted, ...] = (
         wherry=r"\$\{file:",
     ),
     Accepted(
-        r"restart task \d+ of .*",
+        r"restart task \d+ of .*|POST /tasks/0/restart.*",
         "status|body.*",
         "Kafka Connect says for ever that a rebalance goes on; there is no such task, which is what we say.",
-        "409|no known leader URL",
+        "^409$|no known leader URL",
         "404|Unknown task",
     ),
     Accepted(
@@ -127,6 +127,28 @@ ACCEPTED: tuple[Accepted, ...] = (
         "FAILED|True|None",
         "STOPPED|PAUSED|missing|4",
         "topic of none|creation (groups|partitions)",
+    ),
+    Accepted(
+        ".*",
+        rf"{SHOWN}.*tasks\[\d\]\.state",
+        "When a connector can't start with what it was told last, its tasks do not go on with what was before.",
+        "RUNNING",
+        "UNASSIGNED",
+        "topic of none|creation (groups|partitions)",
+    ),
+    Accepted(".*topic null.*", ".*", "What is required may not be null; Kafka Connect fails later."),
+    Accepted(
+        ".*exactly once.*",
+        r"body\.message",
+        "What is wrong is told once; Kafka Connect's question for exactly-once support fails over it, and tells it again.",
+        "An unexpected error occurred during validation",
+    ),
+    Accepted(
+        "alter source: null to .*",
+        r"body\.message",
+        "Of two things that are wrong one is told.",
+        "'position'",
+        "Partition objects cannot be null",
     ),
     Accepted(
         ".*(two topics|regex of one).*",

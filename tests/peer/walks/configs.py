@@ -107,7 +107,6 @@ _OF_SOURCES: Mapping[str, Config] = {
     "class of the other kind": {"connector.class": SINK_CLASS},
     "no file": {"file": "{dir}/none.in"},
     "topic that cannot be": {"topic": "not a topic/{x}"},
-    "no topic": {"topic": None},
     "producer": {"producer.override.linger.ms": "5", "producer.override.acks": "1"},
     "topic of two": {"topic.creation.default.partitions": "2", "topic.creation.default.replication.factor": "1"},
     "topic of none": {"topic.creation.default.partitions": "0", "topic.creation.default.replication.factor": "1"},

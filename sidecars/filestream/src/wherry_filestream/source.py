@@ -164,13 +164,13 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
                 continue
             if POSITION not in offset:
                 raise ConfigError(f"Offset objects should either be null or contain the key '{POSITION}'")
-            if FILENAME not in partition:
-                raise ConfigError(f"Partition objects should contain the key '{FILENAME}'")
             position = offset[POSITION]
             if isinstance(position, bool) or not isinstance(position, int):
                 raise ConfigError(f"The value for the '{POSITION}' key in the offset is expected to be a Long value")
             if position < 0:
                 raise ConfigError(f"The value for the '{POSITION}' key in the offset should be a non-negative value")
+            if FILENAME not in partition:
+                raise ConfigError(f"Partition objects should contain the key '{FILENAME}'")
         return True
 
 
