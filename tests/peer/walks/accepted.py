@@ -140,7 +140,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         ".*exactly once.*",
         r"body\.message",
-        "What is wrong is told once; Kafka Connect's question for exactly-once support fails over it, and tells it again.",
+        "What is wrong is told once; there, a second time by the question for exactly-once support that fails over it.",
         "An unexpected error occurred during validation",
     ),
     Accepted(
