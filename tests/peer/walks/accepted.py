@@ -109,7 +109,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"restart task \d+ of .*|POST /tasks/0/restart.*",
         "status|body.*",
         "Kafka Connect says for ever that a rebalance goes on; there is no such task, which is what we say.",
-        "^409$|no known leader URL",
+        "^409$|no known leader URL|stale configuration",
         "404|Unknown task",
     ),
     Accepted(
@@ -149,6 +149,13 @@ ACCEPTED: tuple[Accepted, ...] = (
         "Of two things that are wrong one is told.",
         "'position'",
         "Partition objects cannot be null",
+    ),
+    Accepted(
+        ".*",
+        rf"{SHOWN}.*offsets",
+        "Where reading begins at the end, that is a position: a later lease has to begin there.",
+        r"^\[\]$",
+        before="consumer from the end|override consumer",
     ),
     Accepted(
         ".*(two topics|regex of one).*",

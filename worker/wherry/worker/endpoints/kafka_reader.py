@@ -343,7 +343,9 @@ class KafkaReader:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
                 end = TopicPartition(message.topic(), message.partition())
-                if self._begins_at(end) and not any((_topic(each), _partition(each)) == end for each in kept):
+                if self._begins_at(end) and not any(
+                    _topic(each) == end.topic and _partition(each) == end.partition for each in kept
+                ):
                     self._begin_at(end, message.offset())
                 self._ends[end] = message.offset()
             elif message.topic() is None:
