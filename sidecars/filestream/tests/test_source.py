@@ -13,7 +13,7 @@ import pytest
 
 from wherry.contract.errors import ConfigError
 from wherry.contract.position import Position
-from wherry.sdk import Batch, Context, Mark, Offsets, Work
+from wherry.sdk import Batch, CaughtUp, Context, Mark, Offsets, Work
 from wherry_filestream.source import FileStreamSource, FileStreamSourceConfig
 
 
@@ -115,6 +115,23 @@ def test_a_replaced_file_is_finished_and_the_new_one_read(path: Path) -> None:
         os.replace(path.with_suffix(".new"), path)  # noqa: PTH105
         reader.until(lambda: reader.lines == ["old", "last without end", "new"])
     assert reader.position == {"position": 4}
+
+
+def test_what_is_written_just_before_a_file_is_replaced_is_read(path: Path) -> None:
+    path.write_text("old\n")
+    source = FileStreamSource(FileStreamSourceConfig.parse({"file": str(path), "topic": "t"}), Context("c", 1))
+    lines: list[str] = []
+    for item in source.read(Work("0"), Offsets([])):
+        if isinstance(item, Batch):
+            lines += item.value.to_pylist()
+        elif isinstance(item, CaughtUp) and lines == ["old"]:  # its end has been met, and its name not looked at yet
+            with path.open("a") as file:
+                file.write("late\n")
+            path.with_suffix(".new").write_text("new\n")
+            os.replace(path.with_suffix(".new"), path)  # noqa: PTH105
+        if lines[-1] == "new":
+            source.end()
+    assert lines == ["old", "late", "new"]
 
 
 def test_no_line_is_kept_back_by_the_batch_size(path: Path) -> None:

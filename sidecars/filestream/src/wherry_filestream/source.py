@@ -116,6 +116,8 @@ class FileStreamSource(Source[FileStreamSourceConfig]):
                 self.log.warning(f"{path} was truncated; reading from its start")
                 held, position = b"", 0
                 yield Mark(0, {FILENAME: self.config.file}, {POSITION: 0})
+            elif change == "replaced" and os.pread(descriptor, 1, position + len(held)):
+                continue  # written between the look at its end and the look at its name
             elif change == "replaced":
                 self.log.info(f"{path} was replaced; reading the new file")
                 yield from self._send(held, position, last=True)
