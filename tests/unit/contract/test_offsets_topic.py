@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from wherry.contract.connect_topics import offset_records
-from wherry.contract.offsets_topic import read_positions
+from wherry.contract.errors import TransientError
+from wherry.contract.offsets_topic import _latest, read_positions
 from wherry.contract.position import Position
 
 ATTEMPTS = 50
@@ -36,3 +40,13 @@ def test_what_was_stored_last_is_read_and_at_once() -> None:
         if shortest < QUICK_S:
             break
     assert shortest < QUICK_S
+
+
+def test_a_partition_whose_end_is_not_told_is_not_taken_for_an_empty_one() -> None:
+    def told(asked: list[Any], timeout: float) -> list[Any]:
+        return [SimpleNamespace(partition=each.partition, offset=7 - 8 * each.partition, error=None) for each in asked]
+
+    consumer = SimpleNamespace(offsets_for_times=told)
+    assert _latest(consumer, "offsets", [0], 0.0) == {0: 7}
+    with pytest.raises(TransientError, match="did not tell where partition 1 of offsets ends"):
+        _latest(consumer, "offsets", [0, 1], 0.0)

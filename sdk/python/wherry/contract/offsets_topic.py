@@ -141,6 +141,9 @@ def _latest(consumer: Any, topic: str, numbers: list[int], deadline: float) -> d
     for each in found:
         if each.error is not None:
             raise _error(each.error, topic)
+        if each.offset < 0:
+            # Without an error too: a client may not have learnt of a leader. Nothing would be read of that partition.
+            raise TransientError(f"Kafka did not tell where partition {each.partition} of {topic} ends.")
     return {each.partition: each.offset for each in found}
 
 
