@@ -241,21 +241,37 @@ def bundled_folders() -> list[Path]:
 def _folders(paths: Iterable[Path], broken: list[BrokenPlugin]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
-        if not path.is_dir():
-            broken.append(BrokenPlugin(path, f"{path} of plugin.path is no folder."))
-            _log.warning("%s of plugin.path is no folder.", path)
+        try:
+            if not path.is_dir():
+                broken.append(BrokenPlugin(path, f"{path} of plugin.path is no folder."))
+                _log.warning("%s of plugin.path is no folder.", path)
+                continue
+            children = [path] if (path / MANIFEST_NAME).is_file() else sorted(path.iterdir())[:PLUGIN_FOLDERS_MAX]
+        except OSError as error:
+            _leave_out(path, error, broken)
             continue
-        if (path / MANIFEST_NAME).is_file():
-            found[path.resolve()] = None
-            continue
-        for child in sorted(path.iterdir())[:PLUGIN_FOLDERS_MAX]:
-            if (child / MANIFEST_NAME).is_file():
-                found[child.resolve()] = None
-            elif _holds_jars(child):
-                message = f"{child} holds jars: it needs the JVM bridge, which is not in this release."
-                broken.append(BrokenPlugin(child, message))
-                _log.warning("Plugin folder left out: %s", message)
+        for child in children:
+            try:
+                _look_into(child, found, broken)
+            except OSError as error:
+                _leave_out(child, error, broken)
     return list(found)
+
+
+def _look_into(folder: Path, found: dict[Path, None], broken: list[BrokenPlugin]) -> None:
+    if (folder / MANIFEST_NAME).is_file():
+        found[folder.resolve()] = None
+    elif _holds_jars(folder):
+        message = f"{folder} holds jars: it needs the JVM bridge, which is not in this release."
+        broken.append(BrokenPlugin(folder, message))
+        _log.warning("Plugin folder left out: %s", message)
+
+
+def _leave_out(folder: Path, error: OSError, broken: list[BrokenPlugin]) -> None:
+    """One folder that can't be looked into must not keep the others from being found."""
+    message = f"{folder} of plugin.path can't be looked into: {error.strerror}."
+    broken.append(BrokenPlugin(folder, message))
+    _log.warning("Plugin folder left out: %s", message)
 
 
 def _holds_jars(path: Path) -> bool:

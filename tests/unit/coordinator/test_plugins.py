@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,22 @@ def test_a_folder_of_jars_says_what_it_needs(tmp_path):
 
 def test_a_path_that_is_no_folder_is_listed(tmp_path):
     assert "is no folder" in registry(tmp_path).broken()[0].message
+
+
+def test_a_folder_that_can_not_be_looked_into_hides_no_other(tmp_path, plugin, monkeypatch):
+    plugin("orders")
+    (tmp_path / "plugins" / "lost+found").mkdir()
+    is_file = Path.is_file
+
+    def refusing(path):
+        if path.parent.name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refusing)
+    found = registry(tmp_path)
+    assert [each.class_name for each in found.plugins()] == ["x.y.OrderSourceConnector"]
+    assert "lost+found of plugin.path can't be looked into: Permission denied" in found.broken()[0].message
 
 
 def test_a_path_may_be_a_plugin_itself(plugin):
