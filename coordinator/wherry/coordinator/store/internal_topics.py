@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wherry.contract.errors import AuthError, ConfigError, WherryError
+from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.coordinator.kafka import KafkaAdmin
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,9 @@ def ensure(admin: KafkaAdmin, topic: InternalTopic) -> bool:
         )
     created = partitions is None and _create(admin, topic)
     if not created:
-        problem = check(admin, topic, partitions if partitions is not None else admin.topics().get(topic.name, 1))
+        if partitions is None and (partitions := admin.topics().get(topic.name)) is None:
+            raise TransientError(f"The topic {topic.name} was made a moment ago and is not known everywhere yet.")
+        problem = check(admin, topic, partitions)
         if problem is not None:
             raise problem
     return created

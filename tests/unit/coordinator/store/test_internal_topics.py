@@ -75,6 +75,20 @@ def test_two_topics_of_one_name_are_refused(same):
         topics(status__storage__topic=same)
 
 
+def test_a_topic_that_another_has_just_made_is_not_believed_to_be_as_it_should_be():
+    class Late(Admin):
+        def create_topic(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+            return False
+
+    config = topics()[0]
+    admin = Late({})
+    with pytest.raises(TransientError, match="was made a moment ago and is not known everywhere yet"):
+        ensure(admin, config)
+    admin.there = {config.name: 3}
+    with pytest.raises(ConfigError, match="has 3 partitions"):
+        ensure(admin, config)
+
+
 def test_a_missing_topic_is_created_and_one_that_is_there_is_not():
     wanted = topics()[1]
     admin = Admin({})
