@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -64,6 +65,29 @@ def test_topics_that_appear_and_partitions_that_are_added_are_read_while_the_sin
     assert eventually(lambda: len(done(tmp_path)) >= 30, FLOW_TIMEOUT_S), worker.log_tail()
     found = [line.partition(":")[2] for line in done(tmp_path)]
     assert sorted(found) == sorted([f"{name}{number}" for name in ("a", "more", "b") for number in range(10)])
+
+
+def test_a_topic_that_is_deleted_and_made_anew_disturbs_nothing_and_is_read_again(
+    worker: Standalone, bootstrap: str, tmp_path: Path
+) -> None:
+    """As with Kafka Connect the task runs on; what comes when there is no such topic must not end its process."""
+    kept, gone = (create_topic(bootstrap, f"{name}-{tmp_path.name}") for name in ("kept", "gone"))
+    create(worker, "unmoved", staging(tmp_path, topics=f"{kept},{gone}"))
+    fill(bootstrap, gone, [b"old%d" % number for number in range(10)])
+    fill(bootstrap, kept, [b"a"])
+    assert eventually(lambda: len(done(tmp_path)) == 11, FLOW_TIMEOUT_S), worker.log_tail()
+    AdminClient({"bootstrap.servers": bootstrap}).delete_topics([gone])[gone].result(60)
+    for number in range(8):  # so that a lease reads beside what is missing
+        fill(bootstrap, kept, [b"b%d" % number])
+        assert eventually(lambda count=12 + number: len(done(tmp_path)) == count, FLOW_TIMEOUT_S), worker.log_tail()  # type: ignore[misc]
+        time.sleep(0.5)
+    create_topic(bootstrap, gone)
+    fill(bootstrap, gone, [b"new"])
+    assert eventually(lambda: len(done(tmp_path)) == 20, FLOW_TIMEOUT_S), worker.log_tail()
+    status = worker.rest.call("GET", "/connectors/unmoved/status").body
+    assert status["tasks"][0]["state"] == "RUNNING"
+    restarts = worker.rest.call("GET", "/wherry/v1/restarts").body
+    assert "unmoved" not in str(restarts)
 
 
 def test_a_sink_that_converts_by_itself_gets_the_bytes_of_records_whatever_the_converters_are(

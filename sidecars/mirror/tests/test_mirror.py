@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.contract.mirror import Checkpoint, OffsetSync, Policy
+from wherry.sdk import Context, Offsets
 from wherry_mirror import checkpoint
 from wherry_mirror.acls import Acl, mirrored_acls
 from wherry_mirror.checkpoint import MirrorCheckpoint, is_news
@@ -295,3 +296,54 @@ def test_a_partition_that_is_not_moved_is_told_unless_somebody_uses_the_group(
     cluster = cluster_of(Group({}, None if code is None else KafkaError(code)), monkeypatch)
     with nullcontext() if said is None else pytest.raises(said, match="did not move group g"):
         cluster.commit("g", {("a.t", 0): 7})
+
+
+class Clusters:
+    """A source and a target cluster by what is asked of them; the target refuses some topics."""
+
+    def __init__(self, source: dict[str, int], target: dict[str, int], *refused: str) -> None:
+        self.here, self.there, self.refused = source, target, refused
+
+    def __call__(self, _: Any, side: str, __: float) -> Any:
+        topics = {"source": self.here, "target": self.there}[side]
+        return SimpleNamespace(
+            topics=lambda: topics,
+            topic_settings=lambda names: {},
+            ensure=lambda *_: None,
+            create=lambda name, count, *_: self.put(name, count),
+            grow=self.put,
+        )
+
+    def put(self, name: str, count: int) -> None:
+        if name in self.refused:
+            raise AuthError(f"no right to {name}")
+        self.there[name] = count
+
+
+def planned(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr("wherry_mirror.source.Cluster", clusters)
+    config = {
+        "source.cluster.alias": "a", "target.cluster.alias": "b", "source.cluster.bootstrap.servers": "h:1",
+        "target.cluster.bootstrap.servers": "h:2", "sync.topic.configs.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+    }  # fmt: skip
+    plan = MirrorSource(SourceConfig.parse(config), Context("m", 1)).plan(Offsets([]), 1)
+    assert plan.replan_after_ms == (30_000 if clusters.refused else 600_000)
+    return (plan.tasks[0].config or {})["task.assigned.partitions"].split(",")
+
+
+def test_a_topic_that_is_refused_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters = Clusters({"grown": 3, "bad": 2, "good": 1}, {"a.grown": 2}, "a.bad", "a.grown")
+    assert planned(clusters, monkeypatch) == ["good-0", "grown-0", "grown-1"]
+    assert clusters.there == {"a.grown": 2, "a.good": 1}
+
+
+def test_topics_are_made_and_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters = Clusters({"grown": 3, "good": 1}, {"a.grown": 2})
+    assert planned(clusters, monkeypatch) == ["good-0", "grown-0", "grown-1", "grown-2"]
+    assert clusters.there == {"a.grown": 3, "a.good": 1}
+
+
+def test_where_every_topic_is_refused_the_plan_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AuthError, match=r"no right to a\.bad"):
+        planned(Clusters({"bad": 2}, {}, "a.bad"), monkeypatch)

@@ -19,6 +19,8 @@ from wherry_mirror.config import CONFIG_FILTER, TOPIC_FILTER, SourceConfig, prob
 from wherry_mirror.filters import dealt, matcher, mirrored
 from wherry_mirror.settings import Setting, changed, wanted_settings
 
+REFUSED_AGAIN_S = 30
+"""Between two attempts at topics that the target cluster has refused, or not made in time."""
 _EXACTLY_ONCE = "exactly.once.support"
 
 
@@ -36,6 +38,7 @@ class MirrorSource(Source[SourceConfig]):
         self._done_s: dict[str, float] = {}
         self._known: dict[str, int] = {}
         self._complained: set[str] = set()
+        self._refused: set[str] = set()
 
     @classmethod
     def validate(cls, config: SourceConfig, connect: bool) -> Mapping[str, str]:
@@ -77,7 +80,8 @@ class MirrorSource(Source[SourceConfig]):
             self._attempt("topic ACLs", lambda: self._copy_acls(source, target))
         partitions = [(name, number) for name, count in sorted(self._known.items()) for number in range(count)]
         tasks = [self._task(number, share) for number, share in enumerate(dealt(partitions, max_tasks))]
-        return Plan(tasks=tasks, replan_after_ms=min(self._intervals().values(), default=0) * 1000)
+        soon = [REFUSED_AGAIN_S] if self._refused else []
+        return Plan(tasks=tasks, replan_after_ms=min([*self._intervals().values(), *soon], default=0) * 1000)
 
     def read(self, work: Work, offsets: Offsets) -> Iterator[Any]:
         """Never: records do not pass through here."""
@@ -143,15 +147,40 @@ class MirrorSource(Source[SourceConfig]):
         there = target.topics()
         new = [topic for topic in topics if self._remote(topic) not in there]
         settings = self._wanted_settings(source.topic_settings(new))
+        known: dict[str, int] = {}
+        refused: list[tuple[str, WherryError]] = []
         for topic, count in topics.items():
-            name = self._remote(topic)
-            if name not in there:
-                target.create(name, count, config.replication_factor, settings.get(topic, {}))
-                self.log.info(f"topic {name} was created with {count} partition(s)")
-            elif there[name] < count:
-                target.grow(name, count)
-                self.log.info(f"topic {name} has grown to {count} partitions")
-        self._known = topics
+            before = there.get(self._remote(topic), 0)
+            try:
+                self._fit(target, topic, before, count, settings.get(topic, {}))
+                known[topic] = count
+            except WherryError as error:
+                refused.append((topic, error))
+                if before:
+                    known[topic] = min(before, count)
+        if refused and not known:
+            raise refused[0][1]
+        self._tell_refused(refused)
+        self._known = known
+
+    def _fit(self, target: Cluster, topic: str, before: int, count: int, settings: Mapping[str, str]) -> None:
+        """Makes or grows a remote topic that has so many partitions; 0 if it is not there."""
+        name = self._remote(topic)
+        if not before:
+            target.create(name, count, self.config.replication_factor, settings)
+            self.log.info(f"topic {name} was created with {count} partition(s)")
+        elif before < count:
+            target.grow(name, count)
+            self.log.info(f"topic {name} has grown to {count} partitions")
+
+    def _tell_refused(self, refused: Sequence[tuple[str, WherryError]]) -> None:
+        """As in MirrorMaker a topic that can't be had holds up no other; it is told once, and asked for again."""
+        for topic, error in refused:
+            if topic not in self._refused:
+                self.log.warning(f"topic {topic} is not mirrored as it is: {error}")
+        self._refused = {topic for topic, _ in refused}
+        if refused:
+            self._done_s.pop("topics", None)
 
     def _copy_settings(self, source: Cluster, target: Cluster) -> None:
         excluded = matcher(self.config.config_properties_exclude, "config.properties.exclude")
