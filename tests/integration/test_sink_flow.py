@@ -76,7 +76,8 @@ def test_a_topic_that_is_deleted_and_made_anew_disturbs_nothing_and_is_read_agai
     fill(bootstrap, gone, [b"old%d" % number for number in range(10)])
     fill(bootstrap, kept, [b"a"])
     assert eventually(lambda: len(done(tmp_path)) == 11, FLOW_TIMEOUT_S), worker.log_tail()
-    AdminClient({"bootstrap.servers": bootstrap}).delete_topics([gone])[gone].result(60)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([gone])[gone].result(60)
     for number in range(8):  # so that a lease reads beside what is missing
         fill(bootstrap, kept, [b"b%d" % number])
         assert eventually(lambda count=12 + number: len(done(tmp_path)) == count, FLOW_TIMEOUT_S), worker.log_tail()  # type: ignore[misc]

@@ -198,13 +198,27 @@ class Registry:
         from confluent_kafka.schema_registry import Schema
 
         schema = self._ask(f"schema {schema_id}", lambda client: client.get_schema(schema_id, subject))
-        version: int | None = None
-        try:
-            plain = Schema(schema.schema_str, schema.schema_type, schema.references)
-            version = self._client().lookup_schema(subject, plain).version
-        except Exception:  # the version is nice to have: any other subject name strategy hides it
-            version = None
+        plain = Schema(schema.schema_str, schema.schema_type, schema.references)
+        version = self._version(subject, schema_id, plain)
         return Registered(schema.schema_str, schema.schema_type or "AVRO", self._references(schema), schema_id, version)
+
+    def _version(self, subject: str, schema_id: int, schema: Any) -> int | None:
+        """The version of a schema within a subject; None where it can't be known, as under another name strategy.
+
+        Raises:
+            TransientError: The registry doesn't answer now. What it gives is kept, and must not lack what it has.
+        """
+        try:
+            found = self._ask(
+                f"the version of schema {schema_id}", lambda client: client.lookup_schema(subject, schema)
+            )
+        except TransientError as error:
+            if error.reason == "REGISTRY_UNREACHABLE" and not _is_of_the_network(error.__context__):
+                return None  # its answer is of another kind, and will be
+            raise
+        except WherryError:
+            return None
+        return None if found is None else found.version
 
     def _references(self, schema: Any) -> tuple[tuple[str, str], ...]:
         found: dict[str, str] = {}
@@ -283,3 +297,8 @@ class Registry:
 
 def _version(client: Any, subject: str, version: int) -> Any:
     return client.get_version(subject, version).schema
+
+
+def _is_of_the_network(error: BaseException | None) -> bool:
+    """Whether a request was not answered, as the registry's client tells by one HTTP library or another."""
+    return isinstance(error, OSError) or any(kind.__name__ == "HTTPError" for kind in type(error).__mro__)
