@@ -6,6 +6,7 @@ import base64
 import datetime
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -205,9 +206,22 @@ def _payload(schema: Schema, form: Any, value: Any) -> Any:
     if value is None:
         return None
     try:
-        return {"schema": form, "payload": to_payload(schema, value)}
+        return {"schema": form, "payload": _quoted(to_payload(schema, value))}
     except DataError:
         return {"unwritable": True}
+
+
+def _quoted(payload: Any) -> Any:
+    """A payload as Jackson writes it: what JSON has no number for is a text."""
+    match payload:
+        case float() if not math.isfinite(payload):
+            return json.dumps(payload)
+        case list():
+            return [_quoted(item) for item in payload]
+        case dict():
+            return {name: _quoted(item) for name, item in payload.items()}
+        case _:
+            return payload
 
 
 def _from_arrow(schema: Schema, value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from wherry.contract.batch import Batch, Constants, mark_only, of_value
 from wherry.contract.errors import ConfigError, SchemaError, TransientError
@@ -134,6 +134,43 @@ def test_a_name_that_no_topic_can_have_is_the_fault_of_the_record(code: int) -> 
     assert isinstance(_trouble_of(KafkaError(code), "$t.x"), SchemaError)
     assert isinstance(_trouble_of(KafkaError(code), ".."), SchemaError)
     assert isinstance(_trouble_of(KafkaError(code), "t.x"), ConfigError)
+
+
+def test_a_partition_that_the_client_has_not_heard_of_yet_is_waited_for(
+    cluster: Any, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, refusals = make(), [KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))] * 2
+    producer = writer.producer
+
+    def produce(*given: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        producer.produce(*given)
+
+    class Stale:
+        """The producer, whose first calls go by what it knew before."""
+
+        def __getattr__(self, name: str) -> Any:
+            return produce if name == "produce" else getattr(producer, name)
+
+        def __len__(self) -> int:
+            return len(producer)
+
+    monkeypatch.setattr(writer, "_producer", Stale())
+    write(writer, batch_of(b"a", b"b", partition=pa.array([3, 3], pa.int32())))
+    assert writer.flush(seconds).rows_written == 2
+    assert [message.partition() for message in consume(cluster.bootstrap, "t", 2)] == [3, 3]
+
+
+def test_a_partition_that_does_not_come_is_told_and_tried_again_later(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wherry.worker.endpoints.kafka_writer.PARTITION_WAIT_S", 0.5)
+    writer = make()
+    write(writer, batch_of(b"a", partition=pa.array([0], pa.int32())))
+    writer.flush(seconds)
+    with pytest.raises(TransientError, match=r"Partition 99 of topic t with partition count 4 is not present"):
+        write(writer, batch_of(b"b", partition=pa.array([99], pa.int32())))
 
 
 def test_one_time_stamp_of_all_rows_takes_the_short_way(cluster: Any, make: Make) -> None:

@@ -35,6 +35,9 @@ QUEUE_TIMEOUT_S: Final = 120.0
 CLOSE_TIMEOUT_S: Final = 1.0
 # While brokers take nothing for so long, a batch that was begun goes into the queue: whoever writes has more to see to.
 PATIENCE_S: Final = 0.25
+# For a partition that a record names and the client does not know (yet), and between two questions for it.
+PARTITION_WAIT_S: Final = 10.0
+PARTITION_ASK_S: Final = 0.2
 # So many rows are handed over one by one between two looks at what is under way.
 HOLD_BACK_ROWS: Final = 64
 # Failures kept in full; a batch that fails as a whole needn't be told row by row.
@@ -260,8 +263,32 @@ class KafkaWriter:
                     self.wait_for_room()
                     continue
                 except KafkaException as error:
+                    if error.args[0].code() == KafkaError._UNKNOWN_PARTITION and partition >= 0:
+                        self._await_partition(topic, partition)
+                        continue
                     self._refused(error, topic, row, raw)
                 break
+
+    def _await_partition(self, topic: str, partition: int) -> None:
+        """Waits until a record's partition is known: its topic may have grown since the client last asked.
+
+        Kafka Connect's producer waits for it as well, and for ever; here whoever restarts the task asks anew.
+        """
+        deadline = time.monotonic() + PARTITION_WAIT_S
+        while True:
+            try:
+                found = self._producer.list_topics(topic, timeout=PARTITION_WAIT_S).topics[topic].partitions
+            except KafkaException as error:
+                raise error_of(error.args[0], f"Writing to topic {topic}") from error
+            if partition in found:
+                return
+            if time.monotonic() >= deadline:
+                raise TransientError(
+                    f"Partition {partition} of topic {topic} with partition count {len(found)} is not present in "
+                    f"metadata after {PARTITION_WAIT_S * 1000:.0f} ms."
+                )
+            self._serve(self._producer.poll, PARTITION_ASK_S)
+            self._look_at_failures()
 
     def _callbacks(self, batch: Batch) -> Mapping[int, Callable[..., None]]:
         """Who is called when a row was acknowledged or not, by its index, for rows that have somebody of their own."""
