@@ -101,8 +101,8 @@ class KafkaAdmin:
             try:
                 offset = int(future.result(CALL_TIMEOUT_S).offset)
             except Exception as error:
-                failure = kafka_error("list end offsets", error)
-                stale = stale or not _is_missing(error)
+                if not _is_missing(error):
+                    stale, failure = True, kafka_error("list end offsets", error)
                 continue
             if offset >= _NO_OFFSET:
                 found[_own(native)] = offset

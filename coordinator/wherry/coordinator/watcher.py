@@ -189,19 +189,13 @@ class Watcher:
                 self._changed.clear()
                 continue
             used_s = time.thread_time()
-            try:
-                self.look()
-                if time.monotonic() >= topics_due_s:
-                    self.look_at_topics()
-                    topics_due_s = time.monotonic() + self._topics_wait_s()
-                failures = 0
-            except WherryError as error:
-                failures += 1
-                if failures == 1:
-                    log.warning("Parked tasks can't be watched: %s", error)
-            except Exception:
-                failures += 1
-                log.exception("Parked tasks can't be watched")
+            fine = self._tried(self.look, failures)
+            # Also when parked tasks can't be looked at: what is wrong may be a topic that is not there any more.
+            if time.monotonic() >= topics_due_s:
+                listed = self._tried(self.look_at_topics, failures)
+                topics_due_s = time.monotonic() + self._topics_wait_s() if listed else topics_due_s
+                fine = fine and listed
+            failures = 0 if fine else failures + 1
             used_s = time.thread_time() - used_s
             wait_s = self._look_wait_s(used_s) if parked else self._topics_wait_s()
             self._changed.clear()
@@ -211,6 +205,19 @@ class Watcher:
                 self._stopping.wait(min(wait_s * 2**failures, FAILURE_WAIT_S_MAX))
             else:
                 self._changed.wait(wait_s)
+
+    def _tried(self, act: Callable[[], object], failures: int) -> bool:
+        """Do it; False when it failed, which is told the first time of several in a row."""
+        try:
+            act()
+        except WherryError as error:
+            if failures == 0:
+                log.warning("Parked tasks can't be watched: %s", error)
+            return False
+        except Exception:
+            log.exception("Parked tasks can't be watched")
+            return False
+        return True
 
     def _look_wait_s(self, used_s: float) -> float:
         """Until the next look, after one that took so much CPU time."""

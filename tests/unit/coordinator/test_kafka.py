@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from wherry.contract.errors import AuthError, ConfigError
+from wherry.contract.errors import AuthError, ConfigError, TransientError
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.kafka import KafkaAdmin
 
@@ -100,3 +101,45 @@ def test_a_partition_whose_offset_is_not_told_is_not_taken_for_one_without(monke
     monkeypatch.setattr("confluent_kafka.Consumer", consumer_of([(0, 7, None), (1, -1001, refused)]))
     with pytest.raises(AuthError, match="could not read the offsets of group g"):
         admin.group_offsets("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
+
+
+class Ends:
+    """An admin client that tells the end of a partition, or why not."""
+
+    def __init__(self, told: dict[int, int | Any]) -> None:
+        self.told = told
+
+    def list_offsets(self, asked: Any, **_: Any) -> dict[Any, Future[Any]]:
+        futures = {}
+        for native in asked:
+            told, future = self.told[native.partition], Future[Any]()
+            if isinstance(told, int):
+                future.set_result(SimpleNamespace(offset=told))
+            else:
+                future.set_exception(KafkaException(told))
+            futures[native] = future
+        return futures
+
+
+UNLED, GONE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+@pytest.mark.parametrize(
+    ("told", "ends"),
+    [({0: 5, 1: 0}, {0: 5, 1: 0}), ({0: 5, 1: GONE}, {0: 5}), ({0: 5, 1: UNLED}, {0: 5}), ({0: GONE, 1: GONE}, {})],
+)
+def test_ends_are_told_of_partitions_that_have_one(
+    told: dict[int, Any], ends: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = KafkaAdmin({})
+    monkeypatch.setattr(admin, "_admin", lambda: Ends(told))
+    found = admin.end_offsets([TopicPartition("t", number) for number in told])
+    assert found == {TopicPartition("t", number): end for number, end in ends.items()}
+
+
+@pytest.mark.parametrize("other", [UNLED, GONE])
+def test_where_no_end_is_told_and_one_may_come_that_is_raised(other: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = KafkaAdmin({})
+    monkeypatch.setattr(admin, "_admin", lambda: Ends({0: UNLED, 1: other}))
+    with pytest.raises(TransientError, match="LEADER_NOT_AVAILABLE"):
+        admin.end_offsets([TopicPartition("t", 0), TopicPartition("t", 1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -198,3 +199,17 @@ def test_a_broker_that_is_away_is_borne(cluster: Cluster) -> None:
     finally:
         cluster.watcher.stop()
     assert cluster.calls >= 2, "it looked again after the failure"
+
+
+def test_topics_are_looked_at_also_while_parked_tasks_can_not_be(cluster: Cluster) -> None:
+    planned = threading.Event()
+
+    def unknown(partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        raise TransientError("no leader")
+
+    cluster.watcher = Watcher(unknown, cluster.offsets, lambda: cluster.topics, lambda event: planned.set())
+    cluster.watcher.watch("parked", 0, [J0])
+    cluster.watcher.follow("sink", {"topics": "t"}, (J0,))
+    cluster.watcher.start()
+    assert planned.wait(30)
+    cluster.watcher.stop()
