@@ -57,12 +57,16 @@ def create(
     wanted = [connectorfile.load(path) for path in files]
     client = RestClient(url)
     made = []
-    for file in wanted:
-        body: dict[str, object] = {"name": file.name, "config": dict(file.config)}
-        if file.initial_state is not None:
-            body["initial_state"] = {"STARTED": "RUNNING"}.get(file.initial_state.value, file.initial_state.value)
-        made.append(client.request("POST", "connectors", body=body))
-    show(made, "\n".join(f"Created {info['name']}." for info in made))
+    try:
+        for file in wanted:
+            body: dict[str, object] = {"name": file.name, "config": dict(file.config)}
+            if file.initial_state is not None:
+                body["initial_state"] = {"STARTED": "RUNNING"}.get(file.initial_state.value, file.initial_state.value)
+            made.append(client.request("POST", "connectors", body=body))
+    finally:
+        # Where one is refused, those before it are there all the same.
+        if made:
+            show(made, "\n".join(f"Created {info['name']}." for info in made))
 
 
 def update(

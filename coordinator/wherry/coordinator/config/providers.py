@@ -201,9 +201,11 @@ def _read_directory(path: Path | None, key: str) -> str | None:
         return None
     file = path / key
     # A key is the name of a file of that folder; it may not lead elsewhere.
-    if not key or Path(key).name != key or not file.is_file():
+    if not key or Path(key).name != key:
         return None
     try:
+        if not file.is_file():
+            return None
         if file.stat().st_size > SECRET_FILE_BYTES_MAX:
             raise ProviderError(f"Could not read file {file}: it is larger than {SECRET_FILE_BYTES_MAX} bytes.")
         return file.read_text("utf-8")

@@ -79,6 +79,21 @@ def test_a_refusal_is_its_message_and_a_code(server, capsys, tmp_path):
     assert capsys.readouterr().err == "Error: Connector c already exists\n"
 
 
+def test_what_was_created_before_a_refusal_is_told(server, capsys, tmp_path):
+    for name in ("c", "d"):
+        (tmp_path / f"{name}.properties").write_text(f"name={name}")
+    refusal = (409, {"error_code": 409, "message": "Connector d already exists"})
+
+    class Once(dict):
+        def get(self, key, missing):
+            return (201, INFO) if len(server.asked) == 1 else refusal
+
+    server.answers = Once()
+    files = [str(tmp_path / f"{name}.properties") for name in ("c", "d")]
+    assert run(["connectors", "create", *files]) == ExitCode.REFUSED
+    assert capsys.readouterr() == ("Created c.\n", "Error: Connector d already exists\n")
+
+
 def test_single_keys_are_patched(server):
     server.answers["PATCH /connectors/c/config"] = (200, INFO)
     assert run(["connectors", "update", "c", "--set", "a=b=c", "--unset", "d"]) == ExitCode.OK

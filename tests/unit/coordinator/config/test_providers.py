@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from wherry.contract.errors import ConfigError
@@ -35,6 +37,15 @@ def test_an_environment_variable_is_filled_in():
 def test_a_file_of_a_folder_is_filled_in_whole(tmp_path):
     (tmp_path / "pw").write_text("secret\n")
     assert resolve(f"${{dir:{tmp_path}:pw}}", providers()) == "secret\n"
+
+
+def test_a_folder_that_may_not_be_entered_is_told_as_one(tmp_path, monkeypatch):
+    def refusing(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refusing)
+    with pytest.raises(ProviderError, match=r"Could not read file .*/pw: .*Permission denied"):
+        resolve(f"${{dir:{tmp_path}:pw}}", providers())
 
 
 @pytest.mark.parametrize("text", ["${env:NOPE}", "${other:x}", "${env}", "$env:PW", "${dir:/nowhere:x}", "${file::x}"])
