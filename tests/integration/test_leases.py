@@ -15,7 +15,8 @@ from wherry.contract.plan import Plan, Work
 from wherry.coordinator import events as ev
 from wherry.coordinator.api import TargetState
 from wherry.coordinator.lease import LeaseTimes
-from wherry.coordinator.spark import SparkEngine, SparkSettings
+from wherry.coordinator.spark import SparkEngine
+from wherry.coordinator.sparksettings import SparkSettings
 
 HERE = Path(__file__).parent / "leases"
 sys.path.insert(0, str(HERE))

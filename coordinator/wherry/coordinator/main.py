@@ -256,7 +256,9 @@ def _check_names(files: Sequence[ConnectorFile]) -> None:
     seen: dict[str, Path] = {}
     for file in files:
         if file.name in seen:
-            raise ConfigError(f"{seen[file.name]} and {file.path} both define the connector {file.name}.")
+            raise ConfigError(
+                f"{seen[file.name]} and {file.path} both define the connector {file.name}: a name is given once only."
+            )
         seen[file.name] = file.path
 
 

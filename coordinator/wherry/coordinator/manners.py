@@ -15,7 +15,7 @@ from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.executors import own_address
 from wherry.coordinator.grants import LeaseTimings
 from wherry.coordinator.lease import LeaseTimes
-from wherry.coordinator.spark import SparkSettings
+from wherry.coordinator.sparksettings import SparkSettings
 from wherry.coordinator.spread import SpreadTimes
 
 STARTS_MIN: Final = 4

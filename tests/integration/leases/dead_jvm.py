@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bench_of_parts import Bench, log_plan
 
-from wherry.coordinator.spark import SparkEngine, SparkSettings
+from wherry.coordinator.spark import SparkEngine
+from wherry.coordinator.sparksettings import SparkSettings
 
 
 def main(directory: Path) -> None:

@@ -88,7 +88,9 @@ def test_a_setting_that_cannot_be_used_is_refused_with_a_sentence(made, key, val
 
 def test_two_files_may_not_define_one_connector(tmp_path):
     files = [ConnectorFile(tmp_path / name, "c", {}) for name in ("a.json", "b.json")]
-    with pytest.raises(ConfigError, match=r"a\.json and .*b\.json both define the connector c\."):
+    with pytest.raises(
+        ConfigError, match=r"a\.json and .*b\.json both define the connector c: a name is given once only\."
+    ):
         main._check_names(files)
 
 

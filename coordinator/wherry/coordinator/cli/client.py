@@ -60,6 +60,7 @@ class RestClient:
         except ValueError:
             raise CliError(
                 f"What answers at {self._url} is no Kafka Connect REST API: its answer is no JSON.",
+                "Say where the worker listens with --url or WHERRY_URL.",
                 code=ExitCode.UNREACHABLE,
             ) from None
 

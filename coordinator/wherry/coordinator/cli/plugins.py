@@ -124,14 +124,16 @@ def install(
     show({"installed": ready}, "\n".join(f"{each['plugin']} {each['version']} is ready." for each in ready))
 
 
+def unasked(manifest: Manifest) -> Any:
+    """In the place of what asks a plugin: for commands that start none."""
+    raise CliError(f"Plugin {manifest.name} is asked for its classes, but nothing runs it.")
+
+
 def _registry(plugin_path: str, describe: Any = None) -> PluginRegistry:
     from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
 
-    def nobody(manifest: Manifest) -> Any:
-        raise CliError(f"Plugin {manifest.name} is asked for its classes, but nothing runs it.")
-
     paths = [Path(part).expanduser() for part in plugin_path.split(",") if part.strip()]
-    return PluginRegistry([*bundled_folders(), *paths], describe or nobody, cache=cache_folder())
+    return PluginRegistry([*bundled_folders(), *paths], describe or unasked, cache=cache_folder())
 
 
 @contextmanager

@@ -9,12 +9,9 @@ import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wherry.coordinator.cli.errors import CliError, ExitCode
-
-if TYPE_CHECKING:
-    from wherry.contract.manifest import Manifest
 
 _SYNC: Final = (
     "There is nothing to synchronize: plugins of Wherry carry a manifest (sidecar.yaml) each, and jars are served with "
@@ -125,12 +122,10 @@ def _places(given: Any) -> list[Path]:
 
 def listing(places: Sequence[Path]) -> str:
     """The table of all plugins below some folders, as connect-plugin-path prints it."""
+    from wherry.coordinator.cli.plugins import unasked
     from wherry.coordinator.plugins import PluginRegistry, cache_folder
 
-    def nobody(manifest: Manifest) -> Any:
-        raise CliError(f"Plugin {manifest.name} is asked for its classes, but nothing runs it.")
-
-    registry = PluginRegistry(list(places), nobody, cache=cache_folder())
+    registry = PluginRegistry(list(places), unasked, cache=cache_folder())
     plugins = registry.plugins()
     lines = ["\t".join(_COLUMNS)]
     for plugin in plugins:
