@@ -23,10 +23,10 @@ from wherry.coordinator import cluster
 from wherry.coordinator.cluster import ClusterHerder
 from wherry.coordinator.config.worker import WorkerConfig
 from wherry.coordinator.exactly_once import is_enabled
-from wherry.coordinator.herder import Stores
 from wherry.coordinator.leadership import GroupSettings, Leadership
 from wherry.coordinator.main import CLOSED_BEFORE_S, KAFKA_RETRY_S, StandaloneWorker, own_version, run, tell_versions
 from wherry.coordinator.manners import standby_is_warm
+from wherry.coordinator.parts import Stores
 from wherry.coordinator.rest import tls
 from wherry.coordinator.rest.app import App
 from wherry.coordinator.rest.forward import Forwarding

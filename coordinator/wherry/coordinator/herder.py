@@ -1,7 +1,7 @@
 """The coordinator as REST and the command line see it: every request of `api.Herder`, over all the parts.
 
-Puts the parts together and answers from stores; decides nothing that the machine decides. Mutators write what is wanted
-to the config store, tell the machine, and return.
+Answers from stores and asks the machine, and decides nothing that the machine decides; `parts.py` puts the parts
+together. Mutators write what is wanted to the config store, tell the machine, and return.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -21,38 +20,25 @@ from wherry.contract.errors import ConfigError, WherryError
 from wherry.contract.position import Position
 from wherry.coordinator import api, exactly_once, offsets
 from wherry.coordinator import events as ev
-from wherry.coordinator.commits import PositionKeeper, group_of
 from wherry.coordinator.config.direct import is_direct
 from wherry.coordinator.config.tasksmax import tasks_max
 from wherry.coordinator.config.worker import WorkerConfig
-from wherry.coordinator.control import ControlServer
 from wherry.coordinator.details import detail, lease_info
-from wherry.coordinator.exactly_once import Fencer
-from wherry.coordinator.figures import Figures
-from wherry.coordinator.grants import Grants
-from wherry.coordinator.hands import Hands
 from wherry.coordinator.hosts import HostClient
-from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.machine import Machine
 from wherry.coordinator.manners import (
     lease_times,
-    lease_timings,
     restart_policy,
-    spark_settings,
     spread_times,
     starts_max,
 )
 from wherry.coordinator.overlaps import overlaps, sinks_of
-from wherry.coordinator.planner import Planner
+from wherry.coordinator.parts import Stores, hands_of
 from wherry.coordinator.plugins import PluginRegistry
 from wherry.coordinator.reload import Reloader
-from wherry.coordinator.runner import Lanes, Runner
-from wherry.coordinator.spark import SparkEngine
-from wherry.coordinator.staged import StagedCommits
+from wherry.coordinator.runner import Runner
 from wherry.coordinator.states import restarting, task_status_of
-from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredTopic
-from wherry.coordinator.store.own_topics import OwnTopicOffsets
-from wherry.coordinator.watcher import Watcher
+from wherry.coordinator.store import StoredConnector
 
 log = logging.getLogger(__name__)
 
@@ -61,19 +47,10 @@ ASK_TIMEOUT_S: Final = 5.0
 OFFSETS_TIMEOUT_S: Final = 60.0
 LANES_CLOSE_S: Final = 1.0
 OVERLAPS_LOGGED_MAX: Final = 3
+_ABSENT: Final = "Connector {} not found"
 _KINDS: Final = {Role.SOURCE: ev.Kind.SOURCE, Role.SINK: ev.Kind.SINK}
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Where things are kept. `may_write` raises FencedError when another coordinator keeps them now."""
-
-    configs: ConfigStore
-    offsets: OffsetStore
-    statuses: StatusStore
-    may_write: Callable[[], None] = lambda: None
 
 
 class StandardHerder:
@@ -108,49 +85,9 @@ class StandardHerder:
         self._stores = stores
         self._cluster_id = cluster_id
         self._runner = Runner(_machine(worker), lambda effect: self._hands.carry_out(effect))
-        post = self._runner.post
-        kafka = KafkaAdmin(worker.admin_config())
-        self.figures = Figures(self._topic_used)
-        spark = spark_settings(worker, run_directory, _own_host(worker_id))
-        # Workers on other machines have a host of their own there.
-        host_endpoint = hosts.endpoint if spark.local else ""
-        self._grants = Grants(worker, registry, lease_timings(worker), host_endpoint)
-        offsets_of_sources = OwnTopicOffsets(stores.offsets, worker.values, self._config_of)
-        keeper = PositionKeeper(
-            offsets_of_sources, kafka, write_behind=offsets_of_sources.write_behind, may_write=stores.may_write
-        )
-        planner = Planner(hosts, kafka, self._grants, post, self._keep_config)
-        self._hands = Hands(
-            post=post,
-            lanes=Lanes(),
-            control=ControlServer(
-                post,
-                keeper.load_source,
-                self.figures,
-                run_directory,
-                tcp_host=None if spark.local else spark.host,
-                tcp_bind=worker.spark_settings.get("spark.driver.bindAddress", ""),
-                may_speak=keeper.may_write,
-            ),
-            spark=SparkEngine(spark, post),
-            hosts=hosts,
-            keeper=keeper,
-            staged=StagedCommits(stores.offsets, planner.apply_tokens, keeper.commit),
-            planner=planner,
-            watcher=Watcher(
-                kafka.end_offsets,
-                lambda name, partitions: kafka.group_offsets(self._group(name), partitions),
-                kafka.topics,
-                post,
-            ),
-            grants=self._grants,
-            figures=self.figures,
-            configs=stores.configs,
-            statuses=stores.statuses,
-            worker_id=worker_id,
-            fencer=Fencer(worker, self._grants.resolved, stores.configs) if exactly_once.is_enabled(worker) else None,
-        )
-
+        self._hands = hands_of(worker, registry, hosts, stores, run_directory, self._runner.post, worker_id=worker_id)
+        self._grants = self._hands.grants
+        self.figures = self._hands.figures
         self._reloader = Reloader(
             worker.providers,
             lambda: {name: stored.config for name, stored in stores.configs.snapshot().connectors.items()},
@@ -210,7 +147,7 @@ class StandardHerder:
 
     def connector(self, name: str) -> api.ConnectorInfo:
         """A connector as configured."""
-        return self._info(self._stored(name, f"Connector {name} not found"))
+        return self._info(self._stored(name))
 
     def put_config(
         self,
@@ -238,7 +175,7 @@ class StandardHerder:
         if old is not None and create_only:
             raise api.AlreadyExistsError(f"Connector {name} already exists")
         self._stores.configs.put_connector(name, checked, initial_state if old is None else None)
-        stored = self._stored(name, f"Connector {name} not found")
+        stored = self._stored(name)
         self._post_put(stored)
         self._warn_of_overlaps(name)
         return old is None, self._info(stored)
@@ -253,19 +190,19 @@ class StandardHerder:
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> api.ConnectorInfo:
         """Change single keys; None removes a key."""
-        old = self._stored(name, f"Connector {name} not found")
+        old = self._stored(name)
         merged = {key: value for key, value in {**old.config, **patch}.items() if value is not None}
         return self._put(name, merged)[1]
 
     def delete(self, name: str) -> None:
         """Delete a connector; its offsets stay."""
-        self._stored(name, f"Connector {name} not found")
+        self._stored(name)
         self._stores.configs.delete_connector(name)
         self._runner.post(ev.ConnectorDeleted(name))
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
         """Raw task configurations, by task number."""
-        return [dict(task) for task in self._stored(name, f"Connector {name} not found").tasks]
+        return [dict(task) for task in self._stored(name).tasks]
 
     def pause(self, name: str) -> None:
         """Want it paused."""
@@ -282,7 +219,7 @@ class StandardHerder:
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> api.ConnectorStateInfo | None:
         """Restart the connector; None when both flags are false, else the plan with RESTARTING parts."""
-        self._stored(name, f"Unknown connector: {name}")
+        self._stored(name, "Unknown connector: {}")
         self._hands.traces.follow(name)
         before = self.status(name) if include_tasks or only_failed else None
         self._runner.post(ev.ConnectorRestarted(name, include_tasks, only_failed))
@@ -290,7 +227,7 @@ class StandardHerder:
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
-        stored = self._stored(name, f"Unknown connector: {name}")
+        stored = self._stored(name, "Unknown connector: {}")
         if self._stores.statuses.get(name, task) is None and not 0 <= task < len(stored.tasks):
             raise api.NotFoundError(f"Unknown task: {name}-{task}")
         self._hands.traces.follow(name)
@@ -336,12 +273,12 @@ class StandardHerder:
 
     def offsets(self, name: str) -> list[Position]:
         """Committed positions."""
-        spec = self._spec(self._stored(name, f"Connector {name} not found"))
+        spec = self._spec(self._stored(name))
         return self._in_order(name, lambda: self._hands.keeper.load(spec), "read")
 
     def alter_offsets(self, name: str, positions: Sequence[Position] | None) -> str:
         """Write positions, or forget all of them with None; answers the message to show."""
-        spec = self._spec(self._stored(name, f"Connector {name} not found"))
+        spec = self._spec(self._stored(name))
         generation = self._runner.ask(lambda machine: _generation_at_rest(machine, name), ASK_TIMEOUT_S)
         if generation is None:
             raise api.BadRequestError(offsets.NOT_STOPPED.format(name=name))
@@ -428,7 +365,7 @@ class StandardHerder:
 
     def details(self, name: str | None = None) -> list[api.ConnectorDetail]:
         """All connectors, or one, as the machine sees them."""
-        names = self.connectors() if name is None else [self._stored(name, f"Connector {name} not found").name]
+        names = self.connectors() if name is None else [self._stored(name).name]
 
         def look(machine: Machine) -> list[api.ConnectorDetail]:
             now_ms = int(time.monotonic() * 1000)
@@ -439,7 +376,7 @@ class StandardHerder:
 
         found = self._runner.ask(look, ASK_TIMEOUT_S)
         if name is not None and not found:  # stored, and not yet taken up, or deleted meanwhile
-            raise api.NotFoundError(f"Connector {name} not found")
+            raise api.NotFoundError(_ABSENT.format(name))
         return found
 
     def leases(self) -> list[api.LeaseInfo]:
@@ -454,7 +391,7 @@ class StandardHerder:
 
     def restart_history(self, name: str) -> list[api.RestartNote]:
         """The last failures and restarts of a connector."""
-        self._stored(name, f"Connector {name} not found")
+        self._stored(name)
         epoch_ms = int((time.time() - time.monotonic()) * 1000)
 
         def look(machine: Machine) -> list[api.RestartNote]:
@@ -489,14 +426,14 @@ class StandardHerder:
 
     # ---- helpers -------------------------------------------------------------------------------------------------
 
-    def _stored(self, name: str, absent: str) -> StoredConnector:
+    def _stored(self, name: str, absent: str = _ABSENT) -> StoredConnector:
         stored = self._stores.configs.snapshot().connectors.get(name)
         if stored is None:
-            raise api.NotFoundError(absent)
+            raise api.NotFoundError(absent.format(name))
         return stored
 
     def _want(self, name: str, target: api.TargetState) -> None:
-        self._stored(name, f"Unknown connector {name}")
+        self._stored(name, "Unknown connector {}")
         self._hands.traces.follow(name)
         self._stores.configs.put_target_state(name, target)
         self._runner.post(ev.TargetSet(name, target))
@@ -537,24 +474,6 @@ class StandardHerder:
         plugin = None if stored is None else self._registry.find(stored.config.get("connector.class", ""))
         return None if plugin is None else plugin.manifest.version
 
-    def _config_of(self, name: str) -> dict[str, str]:
-        stored = self._stores.configs.snapshot().connectors.get(name)
-        return {} if stored is None else self._grants.resolved(stored.config)
-
-    def _group(self, name: str) -> str:
-        stored = self._stores.configs.snapshot().connectors.get(name)
-        return group_of(name, {} if stored is None else self._grants.read_here(stored.config))
-
-    def _topic_used(self, connector: str, task: int, topic: str) -> None:
-        if self._worker.topic_tracking:
-            self._stores.statuses.add_topic(StoredTopic(topic, connector, task, int(time.time() * 1000)))
-
-    def _keep_config(self, name: str, values: Mapping[str, str]) -> None:
-        """A sidecar wants configuration kept, such as a rotated token: stored, and taken up at the next start."""
-        stored = self._stores.configs.snapshot().connectors.get(name)
-        if stored is not None and values:
-            self._stores.configs.put_connector(name, {**stored.config, **values})
-
 
 def _machine(worker: WorkerConfig) -> Machine:
     return Machine(
@@ -573,10 +492,6 @@ def _generation_at_rest(machine: Machine, name: str) -> int | None:
     """
     book = machine.book(name)
     return book.handout.generation if book is not None and machine.tasks_are_gone(name) else None
-
-
-def _own_host(worker_id: str) -> str:
-    return worker_id.rpartition(":")[0] or "127.0.0.1"
 
 
 _: type[api.Herder] = StandardHerder  # checked by mypy

@@ -26,10 +26,11 @@ from wherry.coordinator.catalog import Catalog, rules_of
 from wherry.coordinator.config import connectorfile
 from wherry.coordinator.config.connectorfile import ConnectorFile
 from wherry.coordinator.config.worker import WorkerConfig
-from wherry.coordinator.herder import StandardHerder, Stores
+from wherry.coordinator.herder import StandardHerder
 from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.manners import stop_ms
+from wherry.coordinator.parts import Stores
 from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
 from wherry.coordinator.probe import PluginProber
 from wherry.coordinator.rest.server import RestServer
