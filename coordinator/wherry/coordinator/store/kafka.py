@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wherry.contract.connect_topics import OffsetLog, offset_records
@@ -34,36 +34,42 @@ _WITH_CARE: Final = frozenset({State.UNASSIGNED, State.FAILED})
 log = logging.getLogger(__name__)
 
 
-class _Kept:
-    """What the three have in common: a topic, its log, and who may write.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store keeps what it knows, and by whom it is written.
 
-    Args:
+    Attributes:
         topic: The topic.
         config: Connection settings of librdkafka.
         admin: Tells end offsets.
         group: The worker's group.id.
         writer: Writes records.
         may_write: Raises when this coordinator may not.
+    """
+
+    topic: InternalTopic
+    config: Mapping[str, Any]
+    admin: KafkaAdmin
+    group: str
+    writer: Writer
+    may_write: Callable[[], None]
+
+
+class _Kept:
+    """What the three have in common: a topic, its log, and who may write.
+
+    Args:
+        place: The topic, and its writer.
         apply: Takes in a record, with the lock held.
     """
 
-    def __init__(
-        self,
-        topic: InternalTopic,
-        config: Mapping[str, Any],
-        admin: KafkaAdmin,
-        group: str,
-        writer: Writer,
-        may_write: Callable[[], None],
-        apply: Callable[[bytes | None, bytes | None], object],
-    ) -> None:
-        self.topic = topic
+    def __init__(self, place: Place, apply: Callable[[bytes | None, bytes | None], object]) -> None:
+        self.topic = place.topic
         self.lock = threading.Lock()
-        self._writer = writer
-        self._may_write = may_write
+        self._place = place
         self._apply = apply
         self._ready = False
-        self._log = TopicLog(topic.name, config, admin, self._take, group=group)
+        self._log = TopicLog(place.topic.name, place.config, place.admin, self._take, group=place.group)
 
     def start(self) -> None:
         """Read the topic; returns when all there is has been read."""
@@ -96,8 +102,8 @@ class _Kept:
         if not records:
             return
         self.check_ready()
-        self._may_write()
-        ends = self._writer.write(self.topic.name, records)
+        self._place.may_write()
+        ends = self._place.writer.write(self.topic.name, records)
         if read_back:
             self._log.wait_for(ends)
 
@@ -120,16 +126,11 @@ class KafkaConfigStore:
 
     def __init__(
         self,
-        topic: InternalTopic,
-        config: Mapping[str, Any],
-        admin: KafkaAdmin,
-        group: str,
-        writer: Writer,
-        may_write: Callable[[], None],
+        place: Place,
         level_set: Callable[[str, str], None] = lambda logger, level: None,
     ) -> None:
         self._state = ConfigLog(level_set)
-        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+        self.kept = _Kept(place, self._state.apply)
 
     def snapshot(self) -> ConfigSnapshot:
         """Everything, as of now."""
@@ -197,19 +198,14 @@ class KafkaOffsetStore:
 
     def __init__(
         self,
-        topic: InternalTopic,
-        config: Mapping[str, Any],
-        admin: KafkaAdmin,
-        group: str,
-        writer: Writer,
-        may_write: Callable[[], None],
+        place: Place,
         *,
         others_write: bool = False,
     ) -> None:
         self._state = OffsetLog()
         self._others_write = others_write
-        self._config = config
-        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._state.apply)
+        self._config = place.config
+        self.kept = _Kept(place, self._state.apply)
 
     def load(self, connector: str) -> list[Position]:
         """All positions of a connector, in the order they were first written."""
@@ -255,12 +251,7 @@ class KafkaStatusStore:
 
     def __init__(
         self,
-        topic: InternalTopic,
-        config: Mapping[str, Any],
-        admin: KafkaAdmin,
-        group: str,
-        writer: Writer,
-        may_write: Callable[[], None],
+        place: Place,
         *,
         generation: Callable[[], int],
     ) -> None:
@@ -269,7 +260,7 @@ class KafkaStatusStore:
         self._newest: dict[tuple[str, int | None], int] = {}
         # What we have written last, by its key, so that it can be written again.
         self._written: dict[str, StoredStatus] = {}
-        self.kept = _Kept(topic, config, admin, group, writer, may_write, self._take)
+        self.kept = _Kept(place, self._take)
 
     def put(self, status: StoredStatus) -> None:
         """Write a state; one of a lower generation than one written before by us is ignored."""
@@ -401,10 +392,13 @@ class KafkaStores:
 
         self.may_write: Callable[[], None] = may_write
         self._writer = PlainWriter(config)
-        common = (config, admin, group)
-        self.configs = KafkaConfigStore(topics[0], *common, config_writer, may_write, level_set)
-        self.offsets = KafkaOffsetStore(topics[1], *common, self._writer, may_write, others_write=workers_write)
-        self.statuses = KafkaStatusStore(topics[2], *common, self._writer, may_write, generation=generation)
+        places = [
+            Place(topic, config, admin, group, writer, may_write)
+            for topic, writer in zip(topics, (config_writer, self._writer, self._writer), strict=True)
+        ]
+        self.configs = KafkaConfigStore(places[0], level_set)
+        self.offsets = KafkaOffsetStore(places[1], others_write=workers_write)
+        self.statuses = KafkaStatusStore(places[2], generation=generation)
 
     def start(self) -> None:
         """Read all topics; returns when all there is has been read."""

@@ -10,7 +10,7 @@ import pytest
 from wherry.contract.errors import TransientError
 from wherry.coordinator.api import TargetState
 from wherry.coordinator.store.configlog import connector_records
-from wherry.coordinator.store.kafka import KafkaConfigStore
+from wherry.coordinator.store.kafka import KafkaConfigStore, Place
 
 
 class Away:
@@ -23,7 +23,7 @@ class Away:
 def store() -> KafkaConfigStore:
     admin: Any = None
     topic: Any = type("Topic", (), {"name": "my-config"})
-    made = KafkaConfigStore(topic, {"bootstrap.servers": "none:1"}, admin, "g", Away(), lambda: None)
+    made = KafkaConfigStore(Place(topic, {"bootstrap.servers": "none:1"}, admin, "g", Away(), lambda: None))
     made.kept._ready = True
     for key, value in connector_records("c", {"name": "c"}, None, before=None):
         made._state.apply(key.encode(), value)
