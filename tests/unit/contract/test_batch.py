@@ -111,6 +111,21 @@ def test_topics_without_any_are_told_as_none() -> None:
     assert of_value(pa.array([1])).topics() == [None]
 
 
+@pytest.mark.parametrize(
+    ("batch", "runs"),
+    [
+        (of_value(pa.array([1, 2])), [(None, 0, 2)]),
+        (of_value(pa.array([1, 2]), constants=Constants("t")), [("t", 0, 2)]),
+        (of_value(pa.array([1, 2, 3]), topic=pa.array(["a", "a", "b"])), [("a", 0, 2), ("b", 2, 1)]),
+        (of_value(pa.array([1, 2, 3]), topic=pa.array(["a", "b", "a"])).slice(1), [("b", 0, 1), ("a", 1, 1)]),
+        (of_value(pa.array([]), constants=Constants("t")), []),
+        (of_value(pa.array([]), topic=pa.array([], pa.string())), []),
+    ],
+)
+def test_rows_of_one_topic_that_follow_one_another_are_a_run(batch: Batch, runs: list[tuple[str, int, int]]) -> None:
+    assert list(batch.topic_runs()) == runs
+
+
 def test_a_row_error_is_made_of_an_exception() -> None:
     error = RecordRejectedError("Too long.", reason="VALUE_TOO_LONG", field_path="a.b", raw=b"x")
     assert RowError.of(4, error) == RowError(4, ErrorClass.SCHEMA, "VALUE_TOO_LONG", "a.b", "Too long.", b"x")

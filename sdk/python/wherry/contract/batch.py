@@ -179,6 +179,21 @@ class Batch:
             return [self.constants.topic]
         return list(stored.unique().to_pylist())
 
+    def topic_runs(self) -> Iterator[tuple[str | None, int, int]]:
+        """Yields topic, first row and number of rows of each run of rows of one topic; None when they have none."""
+        stored = self.stored(TOPIC)
+        if stored is None:
+            if self.num_rows:
+                yield self.constants.topic, 0, self.num_rows
+            return
+        import pyarrow.compute as pc  # heavy, and most batches are of one topic
+
+        runs = pc.run_end_encode(stored.cast(pa.string()))
+        start = 0
+        for topic, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            yield topic, start, end - start
+            start = end
+
     def slice(self, start: int, length: int | None = None) -> Batch:
         """Returns some of the rows, without copying.
 

@@ -197,25 +197,9 @@ class TableWriter:
 
 def _by_topic(batch: Batch, rows_max: int) -> Iterator[tuple[str, int, Batch]]:
     """Runs of rows of one topic, none longer than the limit."""
-    start = 0
-    for topic, length in _runs(batch):
+    for topic, start, length in batch.topic_runs():
+        if topic is None:
+            raise SchemaError("the records have no topic, so no table can be named")
         for first in range(start, start + length, rows_max):
             count = min(rows_max, start + length - first)
             yield topic, first, batch.slice(first, count) if count < batch.num_rows else batch
-        start += length
-
-
-def _runs(batch: Batch) -> Iterator[tuple[str, int]]:
-    if batch.num_rows == 0:
-        return
-    if batch.constants.topic is not None:
-        yield batch.constants.topic, batch.num_rows
-        return
-    topics = batch.column("topic")
-    if topics is None:
-        raise SchemaError("the records have no topic, so no table can be named")
-    encoded = pc.run_end_encode(topics.cast(pa.string()))
-    start = 0
-    for topic, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-        yield topic, end - start
-        start = end

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wherry.contract.batch import RowError
 from wherry.contract.description import SinkClass
@@ -197,16 +196,7 @@ def _kind_of(config: TableConfig) -> str:
 
 def _by_topic(batch: Batch) -> Iterator[tuple[str, int, Batch]]:
     """Runs of rows of one topic."""
-    if batch.num_rows == 0:
-        return
-    if batch.constants.topic is not None:
-        yield batch.constants.topic, 0, batch
-        return
-    topics = batch.column("topic")
-    if topics is None:
-        raise ConnectorBugError("The records have no topic, so no table can be named.")
-    runs = pc.run_end_encode(topics.cast(pa.string()))
-    start = 0
-    for topic, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield topic, start, Batch.of(batch.slice(start, end - start))
-        start = end
+    for topic, first, count in batch.topic_runs():
+        if topic is None:
+            raise ConnectorBugError("The records have no topic, so no table can be named.")
+        yield topic, first, batch if count == batch.num_rows else Batch.of(batch.slice(first, count))
