@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
@@ -39,10 +38,10 @@ from wherry.worker.policy import (
     POLL_TIMEOUT_S,
     SIGNAL_WAIT_S,
     CommitTiming,
-    Every,
     Idleness,
     LeasePolicy,
 )
+from wherry.worker.reports import Reports
 from wherry.worker.retry import BrokenOffError, Retrying
 from wherry.worker.signals import Assignment, EndReason, Phase, Reporter, Signals
 from wherry.worker.tolerance import DeadLetterError, row_failure, unread_failure
@@ -98,16 +97,12 @@ class _Pump:
         self._pipeline = pipeline
         self._policy = policy
         self._signals = signals
-        self._reporter = reporter
         self._clock = clock
         self._commits = CommitTiming(policy.commit_interval_s)
-        self._reports = Every(policy.report_interval_s)
         self._idleness = Idleness(policy.idle_park_s)
         self._counts = Counts()
+        self._reports = Reports(reporter, pipeline, self._counts, policy.report_interval_s, clock)
         self._pending: dict[str, Position] = {}
-        self._reported: deque[tuple[int, tuple[Position, ...]]] = deque()
-        self._topics: set[str] = set()
-        self._new_topics: list[str] = []
         self._paused_partitions: tuple[str, ...] = ()
         self._bytes_since_rest = 0
         self._again = Again()
@@ -127,11 +122,10 @@ class _Pump:
         if self._signals.drain_seconds is not None:
             return self._drain(self._signals.drain_seconds)
         now = self._clock()
-        self._settle()
+        self._reports.settle()
         if self._due(now):
             self._commit()
-        if self._reports.due(now):
-            self._report(Phase.PAUSED if self._signals.paused else Phase.RUNNING)
+        self._reports.tell_if_due(now, Phase.PAUSED if self._signals.paused else Phase.RUNNING)
         if self._signals.paused:
             self._rest()
             return None
@@ -184,28 +178,11 @@ class _Pump:
         self._bytes_since_rest += size
         self._idleness.busy()
         if self._tracing:
-            with self._span(batch, size):
+            with _span(batch, size, sends=self._pipeline.work is not None):
                 self._forward(dataclasses.replace(batch, traceparent=trace.current_traceparent()))
         else:
             self._forward(batch)
         return True
-
-    def _span(self, batch: Batch, size: int) -> AbstractContextManager[Span]:
-        sends = self._pipeline.work is not None
-        topic = batch.constants.topic
-        operation = "send" if sends else "process"
-        attributes: dict[str, str | int | float | bool] = {
-            "messaging.system": "kafka",
-            "messaging.operation.type": operation,
-            "messaging.operation.name": operation,
-            "messaging.batch.message_count": batch.num_rows,
-            "wherry.bytes": size,
-        }
-        if topic:
-            attributes["messaging.destination.name"] = topic
-        kind = SpanKind.PRODUCER if sends else SpanKind.CONSUMER
-        name = f"{operation} {topic}" if topic else operation
-        return trace.span(name, parent=batch.traceparent, kind=kind, attributes=attributes)
 
     def _forward(self, batch: Batch) -> None:
         self._pipeline.tolerance.saw(batch.num_rows)
@@ -269,7 +246,7 @@ class _Pump:
             if piece.num_rows or piece.marks:
                 self._pipeline.writer.write(piece, raw)
                 # What a sink has used is what it has read, whatever a transformation calls it since.
-                self._note_topics(raw if self._pipeline.work is None else piece)
+                self._reports.note_topics(raw if self._pipeline.work is None else piece)
                 self._counts.bytes_written += piece.nbytes
         self._counts.write_time_us += int((self._clock() - converted) * 1e6)
 
@@ -308,7 +285,7 @@ class _Pump:
         counts.commit_time_us += int((now - begun) * 1e6)
         tokens, self._tokens = tuple(self._tokens), []
         if positions or tokens:
-            self._report(Phase.DRAINING if final else Phase.RUNNING, positions=positions, tokens=tokens)
+            self._reports.tell(Phase.DRAINING if final else Phase.RUNNING, positions=positions, tokens=tokens)
 
     def _roll_back(self, transactions: Transactions) -> None:
         """Takes back the open transaction: rows in it are behind the last mark. Nothing may be read after this."""
@@ -348,7 +325,7 @@ class _Pump:
             self._pipeline.tolerance.flush(remaining)
         except DeadLetterError as error:
             self._counts.dead_letter_failures += error.count
-            self._report(Phase.RUNNING)
+            self._reports.tell(Phase.RUNNING)
             raise
 
     def _count(self, flushed: Flushed) -> None:
@@ -372,51 +349,11 @@ class _Pump:
 
         return remaining
 
-    def _report(
-        self,
-        phase: Phase,
-        *,
-        positions: Sequence[Position] = (),
-        tokens: Sequence[bytes] = (),
-        splits_done: Sequence[str] = (),
-        want_split: bool = False,
-        trouble: str = "",
-    ) -> None:
-        pipeline = self._pipeline
-        trouble = trouble or pipeline.writer.trouble or pipeline.reader.trouble
-        seq = self._reporter.report(
-            phase=Phase.RETRYING if trouble and phase is Phase.RUNNING else phase,
-            positions=positions,
-            counts=self._counts.take(),
-            splits_done=splits_done,
-            want_split=want_split,
-            tokens=tokens,
-            lag=pipeline.reader.lag,
-            trouble=trouble,
-            topics=tuple(self._new_topics),
-        )
-        self._new_topics.clear()
-        self._reports.done(self._clock())
-        if positions:
-            self._reported.append((seq, tuple(positions)))
-
-    def _settle(self) -> None:
-        """Tells the reader what the coordinator has committed."""
-        if not self._reported:
-            return
-        committed = self._reporter.committed_seq()
-        positions: dict[str, Position] = {}
-        while self._reported and self._reported[0][0] <= committed:
-            for position in self._reported.popleft()[1]:
-                positions[position.partition] = position
-        if positions:
-            self._pipeline.reader.committed(tuple(positions.values()))
-
     def _nothing_came(self) -> EndReason | None:
         reader = self._pipeline.reader
         if reader.finished:
             return self._next_split()
-        if not reader.caught_up or self._commits.dirty or self._reported:
+        if not reader.caught_up or self._commits.dirty or self._reports.waiting:
             self._idleness.busy()
             return None
         if self._bytes_since_rest > REST_AFTER_BYTES:
@@ -438,14 +375,14 @@ class _Pump:
         self._commit(final=split is None)
         if split is None:
             return EndReason.SPLITS_DONE
-        self._report(Phase.RUNNING, splits_done=(split.id,), want_split=True)
+        self._reports.tell(Phase.RUNNING, splits_done=(split.id,), want_split=True)
         assignment = self._await_assignment()
         if assignment is None:
             return None
         if assignment.work is None:
             self._finish(self._policy.drain_timeout_s)
             return EndReason.SPLITS_DONE
-        self._settle()
+        self._reports.settle()
         self._pipeline.open_split(assignment)
         return None
 
@@ -458,9 +395,8 @@ class _Pump:
             self._check_fence()
             if self._signals.drain_seconds is not None:
                 return None
-            self._settle()
-            if self._reports.due(self._clock()):
-                self._report(Phase.RUNNING)
+            self._reports.settle()
+            self._reports.tell_if_due(self._clock(), Phase.RUNNING)
             self._signals.wait(POLL_TIMEOUT_S)
 
     def _rest(self) -> None:
@@ -476,7 +412,7 @@ class _Pump:
     def _drain(self, seconds: float) -> EndReason:
         """Comes to an end: gives on what was read, flushes, reports."""
         deadline = self._clock() + seconds
-        self._report(Phase.DRAINING)
+        self._reports.tell(Phase.DRAINING)
         reader = self._pipeline.reader
         reader.drain(seconds * DRAIN_READ_SHARE)
         until = self._clock() + seconds * DRAIN_READ_SHARE
@@ -496,12 +432,12 @@ class _Pump:
     def _finish(self, seconds: float) -> None:
         deadline = self._clock() + seconds
         self._commit(final=True, deadline_s=seconds)
-        self._report(Phase.DRAINING)
+        self._reports.tell(Phase.DRAINING)
         if not self._pipeline.settles:
             return
         until = min(deadline, self._clock() + SETTLE_WAIT_S)
-        while self._reported and self._clock() < until:
-            self._settle()
+        while self._reports.waiting and self._clock() < until:
+            self._reports.settle()
             self._signals.wait(SETTLE_STEP_S)
 
     def _wait_to_retry(self, seconds: float, reason: str) -> bool:
@@ -514,8 +450,7 @@ class _Pump:
             now = self._clock()
             if now >= until:
                 return True
-            if self._reports.due(now):
-                self._report(Phase.RUNNING, trouble=f"Trying again: {reason}")
+            self._reports.tell_if_due(now, Phase.RUNNING, trouble=f"Trying again: {reason}")
             self._signals.wait(min(SIGNAL_WAIT_S, until - now))
 
     def _obey_writer(self) -> None:
@@ -550,7 +485,7 @@ class _Pump:
         try:
             told = self._pipeline.tolerance.give_up(failures)
         except WherryError:
-            self._report(Phase.RUNNING)
+            self._reports.tell(Phase.RUNNING)
             raise
         counts.failures += told.failed
         counts.errors += told.failed
@@ -559,14 +494,8 @@ class _Pump:
         counts.logged += told.logged
         if told.error is not None:
             counts.dead_letter_failures += told.error.count if isinstance(told.error, DeadLetterError) else 0
-            self._report(Phase.RUNNING)
+            self._reports.tell(Phase.RUNNING)
             raise told.error
-
-    def _note_topics(self, batch: Batch) -> None:
-        for topic in batch.topics() if batch.num_rows else ():
-            if topic and topic not in self._topics:
-                self._topics.add(topic)
-                self._new_topics.append(topic)
 
     def _salvage(self) -> None:
         """The reader or a step has failed: makes durable what was read before, so that it isn't read twice."""
@@ -584,3 +513,21 @@ class _Pump:
         if self._signals.fenced is not None:
             # Invariant 2.
             raise FencedError(self._signals.fenced)
+
+
+def _span(batch: Batch, size: int, *, sends: bool) -> AbstractContextManager[Span]:
+    """The span of a batch on its way, named as OpenTelemetry names those of messages."""
+    topic = batch.constants.topic
+    operation = "send" if sends else "process"
+    attributes: dict[str, str | int | float | bool] = {
+        "messaging.system": "kafka",
+        "messaging.operation.type": operation,
+        "messaging.operation.name": operation,
+        "messaging.batch.message_count": batch.num_rows,
+        "wherry.bytes": size,
+    }
+    if topic:
+        attributes["messaging.destination.name"] = topic
+    kind = SpanKind.PRODUCER if sends else SpanKind.CONSUMER
+    name = f"{operation} {topic}" if topic else operation
+    return trace.span(name, parent=batch.traceparent, kind=kind, attributes=attributes)
