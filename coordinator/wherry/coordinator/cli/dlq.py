@@ -12,6 +12,7 @@ from wherry.coordinator.cli.output import OutputFormat, OutputOption, progress, 
 
 if TYPE_CHECKING:
     from wherry.coordinator.dlq import Left, Letter, Replayed, Resend
+    from wherry.coordinator.dlq.replay import Settings
 
 SHOWN_MAX = 50
 _MESSAGE_CHARS_MAX = 80
@@ -56,25 +57,11 @@ def replay(
     Letters need their context headers (errors.deadletterqueue.context.headers.enable), or --to. Run again, it goes on
     where it was: no record is sent twice.
     """
-    from wherry.contract import kafka_clients
-    from wherry.coordinator.config import properties
     from wherry.coordinator.dlq import Replay, Rules
 
-    worker = properties.load(config) if config is not None else {}
-    if bootstrap:
-        worker["bootstrap.servers"] = bootstrap
-    if not worker.get("bootstrap.servers"):
-        raise CliError("No broker is named: give --bootstrap HOST:PORT, or --config FILE.", code=ExitCode.USAGE)
+    consumer, producer = _clients(config, bootstrap)
     group = group or "-".join(part for part in ("wherry-dlq-replay", topic, connector, stage) if part)
-    # Tools take the connection settings as they stand in the file, without a prefix.
-    shared = kafka_clients.resolve("admin", worker=worker).values
-    run = Replay(
-        topic,
-        Rules(connector, stage.upper(), to),
-        group,
-        {**shared, **kafka_clients.resolve("consumer", worker=worker).values},
-        {**shared, **kafka_clients.resolve("producer", worker=worker).values},
-    )
+    run = Replay(topic, Rules(connector, stage.upper(), to), group, consumer, producer)
     shown: list[tuple[str, ...]] = []
 
     def told(letter: Letter, what: Resend | Left) -> None:
@@ -93,6 +80,22 @@ def replay(
     show(value, rows + _summary(done, dry_run=dry_run))
     if done.left and not skip and not dry_run:
         raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _clients(config: Path | None, bootstrap: str) -> tuple[Settings, Settings]:
+    """Settings for reading and for sending."""
+    from wherry.contract import kafka_clients
+    from wherry.coordinator.config import properties
+
+    worker = properties.load(config) if config is not None else {}
+    if bootstrap:
+        worker["bootstrap.servers"] = bootstrap
+    if not worker.get("bootstrap.servers"):
+        raise CliError("No broker is named: give --bootstrap HOST:PORT, or --config FILE.", code=ExitCode.USAGE)
+    # Tools take the connection settings as they stand in the file, without a prefix.
+    shared = kafka_clients.resolve("admin", worker=worker).values
+    consumer, producer = (kafka_clients.resolve(kind, worker=worker).values for kind in ("consumer", "producer"))
+    return {**shared, **consumer}, {**shared, **producer}
 
 
 def _row(letter: Letter, what: Resend | Left) -> tuple[str, ...]:

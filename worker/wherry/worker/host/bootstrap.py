@@ -135,18 +135,8 @@ def launch(
     path = directory / f"{instance_id[:12]}.sock"
     rundir.check_socket_path(path)
     endpoint = f"{UNIX_PREFIX}{path}"
-    process = starter.start(
-        Command(
-            argv=runtime.argv,
-            environment=sidecar_environment(os.environ, runtime, endpoint, instance_id),
-            directory=manifest.directory,
-            memory_bytes_max=manifest.limits.memory_bytes or 0,
-            open_files_max=manifest.limits.open_files or 0,
-            cpus_max=manifest.limits.cpu or 0.0,
-        ),
-        on_line=on_line,
-        on_exit=on_exit,
-    )
+    environment = sidecar_environment(os.environ, runtime, endpoint, instance_id)
+    process = starter.start(_command(manifest, runtime, environment), on_line=on_line, on_exit=on_exit)
     on_started(process)
     channel = None
     try:
@@ -169,6 +159,17 @@ def launch(
         message_bytes_max=message_bytes_max,
         process=process,
         socket_path=path,
+    )
+
+
+def _command(manifest: Manifest, runtime: Runtime, environment: Mapping[str, str]) -> Command:
+    return Command(
+        argv=runtime.argv,
+        environment=environment,
+        directory=manifest.directory,
+        memory_bytes_max=manifest.limits.memory_bytes or 0,
+        open_files_max=manifest.limits.open_files or 0,
+        cpus_max=manifest.limits.cpu or 0.0,
     )
 
 
