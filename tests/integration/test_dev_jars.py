@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from wherry.contract.cache import CACHE_VARIABLE
 from wherry.coordinator.dev import jars
 from wherry.coordinator.dev.errors import ArtifactCorruptError, ArtifactNotFoundError, NetworkUnavailableError
 from wherry.coordinator.dev.ivy import SETTINGS_VARIABLE
@@ -31,7 +32,7 @@ def settings_file(path: Path, root: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 

@@ -31,7 +31,7 @@ from wherry.coordinator.hosts import HostClient
 from wherry.coordinator.kafka import KafkaAdmin
 from wherry.coordinator.manners import stop_ms
 from wherry.coordinator.parts import Stores
-from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
+from wherry.coordinator.plugins import PluginRegistry, bundled_folders, descriptions_folder
 from wherry.coordinator.probe import PluginProber
 from wherry.coordinator.rest.server import RestServer
 from wherry.coordinator.rest.site import RestSite
@@ -78,7 +78,7 @@ class StandaloneWorker:
         hosts = HostClient(directory)
         self._prober = PluginProber(hosts, ask_deadline_s=worker.parsed["wherry.validate.timeout.ms"] / 1000)
         self.registry = registry = PluginRegistry(
-            [*bundled_folders(), *worker.plugin_path], self._prober.describe, cache=cache_folder()
+            [*bundled_folders(), *worker.plugin_path], self._prober.describe, cache=descriptions_folder()
         )
         self.catalog = Catalog(registry, rules=rules, providers=worker.providers, prober=self._prober)
         self.worker_id = worker.worker_id(site.ports)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 import tempfile
 import threading
@@ -22,6 +21,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 
 from wherry.connector.v1 import plugin_pb2
 from wherry.contract import from_proto, to_proto
+from wherry.contract.cache import cache_folder
 from wherry.contract.description import ClassDescription, Role
 from wherry.contract.errors import ConfigError
 from wherry.contract.manifest import MANIFEST_NAME, Manifest, ManifestClass
@@ -32,7 +32,6 @@ PLUGIN_FOLDERS_MAX = 10_000
 # Folders beside the bundled plugins that are none: misbehaves on request, to test the engine.
 UNBUNDLED = frozenset({"hostile"})
 CACHE_FORMAT = "2"
-CACHE_VARIABLE = "WHERRY_CACHE"
 _CONNECTOR = "Connector"
 
 Describe = Callable[[Manifest], list[ClassDescription]]
@@ -213,12 +212,9 @@ def _release() -> str:
         return ""  # a checkout that was never installed
 
 
-def cache_folder() -> Path:
+def descriptions_folder() -> Path:
     """Where descriptions are kept for this user."""
-    root = os.environ.get(CACHE_VARIABLE)
-    if root:
-        return Path(root) / "describe"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wherry" / "describe"
+    return cache_folder() / "describe"
 
 
 def bundled_folders() -> list[Path]:

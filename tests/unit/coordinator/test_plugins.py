@@ -11,7 +11,7 @@ import pytest
 from wherry.contract.config import ConfigDef, ConfigKey, ConfigType, RangeValidator
 from wherry.contract.description import ClassDescription, Role
 from wherry.contract.errors import ConfigError, TransientError
-from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
+from wherry.coordinator.plugins import PluginRegistry, bundled_folders, descriptions_folder
 
 
 @pytest.fixture
@@ -216,9 +216,6 @@ def test_the_sidecar_that_misbehaves_is_no_plugin_unless_it_is_named():
     assert PluginRegistry([checkout / "hostile"], Describer()).find("HostileSource") is not None
 
 
-def test_the_cache_follows_the_environment(monkeypatch, tmp_path):
+def test_descriptions_are_kept_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path / "describe"
-    monkeypatch.delenv("WHERRY_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert str(cache_folder()) == "/x/wherry/describe"
+    assert descriptions_folder() == tmp_path / "describe"

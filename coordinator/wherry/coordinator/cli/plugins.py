@@ -130,10 +130,10 @@ def unasked(manifest: Manifest) -> Any:
 
 
 def _registry(plugin_path: str, describe: Any = None) -> PluginRegistry:
-    from wherry.coordinator.plugins import PluginRegistry, bundled_folders, cache_folder
+    from wherry.coordinator.plugins import PluginRegistry, bundled_folders, descriptions_folder
 
     paths = [Path(part).expanduser() for part in plugin_path.split(",") if part.strip()]
-    return PluginRegistry([*bundled_folders(), *paths], describe or unasked, cache=cache_folder())
+    return PluginRegistry([*bundled_folders(), *paths], describe or unasked, cache=descriptions_folder())
 
 
 @contextmanager

@@ -123,9 +123,9 @@ def _places(given: Any) -> list[Path]:
 def listing(places: Sequence[Path]) -> str:
     """The table of all plugins below some folders, as connect-plugin-path prints it."""
     from wherry.coordinator.cli.plugins import unasked
-    from wherry.coordinator.plugins import PluginRegistry, cache_folder
+    from wherry.coordinator.plugins import PluginRegistry, descriptions_folder
 
-    registry = PluginRegistry(list(places), unasked, cache=cache_folder())
+    registry = PluginRegistry(list(places), unasked, cache=descriptions_folder())
     plugins = registry.plugins()
     lines = ["\t".join(_COLUMNS)]
     for plugin in plugins:

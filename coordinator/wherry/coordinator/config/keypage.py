@@ -112,6 +112,10 @@ code: `python -m wherry.coordinator.config.keypage` writes it.
 
 Settings of a worker come from its file and from `CONNECT_…` variables, which win: `CONNECT_GROUP_ID` is `group.id`,
 `__` a dash, `___` an underscore. Keys nobody knows are named at the start, with the key that was probably meant.
+
+Variables of the process itself: `WHERRY_CACHE` names the folder for what is costly to make (environments and
+descriptions of plugins, jars; by default `wherry` in the user's cache), `WHERRY_NATIVE=off` leaves the compiled helper
+aside, and with `WHERRY_TRACE=1` a command that fails prints its stack trace, too.
 """
 
 

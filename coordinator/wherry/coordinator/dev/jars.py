@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wherry.contract.cache import cache_folder
 from wherry.coordinator.dev import ivy
 from wherry.coordinator.dev.digests import (
     FileDigest,
@@ -38,7 +39,6 @@ KAFKA_VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
 LOG4J_VERSION = "2.25.4"
 
-CACHE_VARIABLE = "WHERRY_CACHE"
 LOCK_TIMEOUT_S = RETRIEVE_TIMEOUT_S + 60.0
 LOCK_POLL_S = 0.1
 DIFFERENCES_SHOWN_MAX = 3
@@ -89,15 +89,6 @@ def jar_set(*coordinates: str, name: str | None = None) -> JarSet:
     # The digest keeps sets apart that share their first artifact or a name.
     told = hashlib.sha256(" ".join(map(str, parsed)).encode()).hexdigest()[:8]
     return JarSet(name or parsed[0].artifact, f"{parsed[0].version}-{told}", parsed)
-
-
-def cache_folder() -> Path:
-    """Return the user's cache folder: WHERRY_CACHE, or `wherry` in XDG_CACHE_HOME or in ~/.cache."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "wherry"
 
 
 def jar_folder(wanted: JarSet) -> Path:

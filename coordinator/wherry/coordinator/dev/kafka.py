@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from wherry.contract.cache import cache_folder
 from wherry.coordinator.config import properties
 from wherry.coordinator.dev.errors import ServerStartError
 from wherry.coordinator.dev.folders import server_folder
 from wherry.coordinator.dev.ivy import Progress
-from wherry.coordinator.dev.jars import BROKER, KAFKA_VERSION, cache_folder, class_path, ensure_jars
+from wherry.coordinator.dev.jars import BROKER, KAFKA_VERSION, class_path, ensure_jars
 from wherry.coordinator.dev.java import Java, find_java
 from wherry.coordinator.dev.ports import LOOPBACK, accepts_connections, free_ports, require_free
 from wherry.coordinator.dev.process import KeptProcess, ServerCommand

@@ -10,9 +10,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from wherry.contract.cache import cache_folder
 from wherry.coordinator.dev.errors import BinariesMissingError
 from wherry.coordinator.dev.ivy import Progress
-from wherry.coordinator.dev.jars import cache_folder, ensure_jars, jar_set
+from wherry.coordinator.dev.jars import ensure_jars, jar_set
 
 POSTGRES_VERSION = "17.6.0"
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64v8", "arm64": "arm64v8"}

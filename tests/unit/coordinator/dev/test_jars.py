@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wherry.contract.cache import CACHE_VARIABLE
 from wherry.coordinator.dev import jars
 from wherry.coordinator.dev.digests import digest_files, render_manifest
 from wherry.coordinator.dev.errors import ArtifactCorruptError, ArtifactError
@@ -17,26 +18,13 @@ SET = jars.jar_set("org.example:library:1.0")
 @pytest.fixture
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that holds the set, as `_fetch` leaves it."""
-    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     folder = jars.jar_folder(SET)
     folder.mkdir(parents=True)
     (folder / "library-1.0.jar").write_bytes(b"library")
     (folder / "other-2.0.jar").write_bytes(b"other")
     (folder / "manifest.txt").write_text(render_manifest(digest_files(folder.glob("*.jar"))))
     return folder
-
-
-def test_the_cache_follows_its_own_variable_then_the_desktop_standard_then_home(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOME", "/home/someone")
-    monkeypatch.delenv(jars.CACHE_VARIABLE, raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert jars.cache_folder() == Path("/home/someone/.cache/wherry")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert jars.cache_folder() == Path("/cache/wherry")
-    monkeypatch.setenv(jars.CACHE_VARIABLE, "~/own")
-    assert jars.cache_folder() == Path("/home/someone/own")
 
 
 def test_a_cached_set_is_used_without_fetching(cached: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from wherry.contract.cache import CACHE_VARIABLE
 from wherry.coordinator.config import properties
 from wherry.coordinator.dev import kafka
 from wherry.coordinator.dev.errors import ServerStartError
-from wherry.coordinator.dev.jars import CACHE_VARIABLE, KAFKA_VERSION
+from wherry.coordinator.dev.jars import KAFKA_VERSION
 from wherry.coordinator.dev.java import Java
 
 JAVA = Java(Path("/java"), "17.0.1")

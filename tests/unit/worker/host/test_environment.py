@@ -114,14 +114,6 @@ def test_a_build_tool_that_is_missing_is_told(tmp_path: Path) -> None:
         environment.build(plugin(tmp_path / "p", run=["./tool"], build=["no-such-tool"]))
 
 
-def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WHERRY_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert environment.cache_directory() == Path("/somewhere/wherry")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert environment.cache_directory() == Path.home() / ".cache/wherry"
-
-
 def test_an_engine_in_a_source_tree_installs_that_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.importlib.metadata, "distribution", _missing)
     source = engine.engine_source()

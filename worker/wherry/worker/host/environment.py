@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from wherry.contract.cache import CACHE_VARIABLE, cache_folder
 from wherry.contract.errors import ConfigError, TransientError, WherryError
 from wherry.contract.manifest import Manifest
 from wherry.worker.host import engine
@@ -152,16 +153,7 @@ def environment_directory(manifest: Manifest) -> Path:
         inputs.append(Path(source.requirement) / "pyproject.toml")
     for path in inputs:
         digest.update(path.read_bytes() if path.is_file() else b"-")
-    return cache_directory() / "environments" / f"{manifest.name}-{digest.hexdigest()[:16]}"
-
-
-def cache_directory() -> Path:
-    """Return the user's cache folder for Wherry."""
-    chosen = os.environ.get("WHERRY_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "wherry"
+    return cache_folder() / "environments" / f"{manifest.name}-{digest.hexdigest()[:16]}"
 
 
 def _project(manifest: Manifest) -> Path:
@@ -285,7 +277,7 @@ def _locked(place: Path) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(
             f"environments of plugins cannot be made in {place.parent}: {error.strerror}; "
-            "set WHERRY_CACHE to a folder that can be written"
+            f"set {CACHE_VARIABLE} to a folder that can be written"
         ) from None
     deadline = time.monotonic() + BUILD_TIMEOUT_S
     with lock:
