@@ -71,8 +71,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         ".*regex broken.*dead letters.*|.*dead letters.*regex broken.*",
         "status|body.*",
         "A pattern that is none is told as an error of its key; Kafka Connect compiles it twice, and is 500.",
-        "500|^Unclosed|missing",
-        "400|Invalid regex",
+        "500|Unclosed|missing|None",
     ),
     Accepted(
         ".*converter no converter.*", r"body\..*", "No such class is known here, so that it is not found.", "String"
@@ -157,6 +156,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"^\[\]$",
         before="consumer from the end|override consumer",
     ),
+    Accepted("validate .*plugin version missing.*", ".*", "Kafka Connect's second answer to it is an NPE."),
     Accepted(
         ".*(two topics|regex of one).*",
         f"{SHOWN}.*offsets.*",
