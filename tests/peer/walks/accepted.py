@@ -164,7 +164,10 @@ ACCEPTED: tuple[Accepted, ...] = (
         "'kafka_offset': 0",
     ),
     Accepted(
-        ".*", f"{SHOWN}.*position", "A file that ends before a position was truncated: read from its start.", "^500$"
+        ".*",
+        f"{SHOWN}.*",
+        "A file that ends before a position was truncated: read from its start, and not waited for.",
+        before=r"alter source: .*to (500|2147483648)",
     ),
 )
 _JAVAS: tuple[tuple[re.Pattern[str], str], ...] = (

@@ -80,11 +80,11 @@ def created(random: Random, place: Place, *, plain: bool = False) -> Ask:
     # The names of states that there are not is told by a parser's own text.
     broken = body.get("initial_state", "RUNNING") in ("DESTROYED", "", 1)
     if not plain and random.random() < 0.08:
-        return _named_otherwise(random, place, body)
+        return _named_otherwise(random, place, body, broken=broken)
     return Ask(told, "POST", "/connectors", body, only=code if broken else None)
 
 
-def _named_otherwise(random: Random, place: Place, body: dict[str, Any]) -> Ask:
+def _named_otherwise(random: Random, place: Place, body: dict[str, Any], *, broken: bool) -> Ask:
     twist = random.choice(("other name in the config", "blanks", "no name", "null name", "number", "more", "no config"))
     config = dict(body["config"])
     changed: dict[str, Any] = {
@@ -96,7 +96,7 @@ def _named_otherwise(random: Random, place: Place, body: dict[str, Any]) -> Ask:
         "more": {**body, "more": 1},
         "no config": {"name": place.name},
     }[twist]
-    only = code if twist in ("more", "no config") else None
+    only = code if broken or twist in ("more", "no config") else None
     return Ask(f"create {place.kind} with {twist}", "POST", "/connectors", changed, only=only)
 
 
