@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -129,6 +130,8 @@ def main() -> int:
     parser.add_argument("--side-by-side", type=int, default=SIDE_BY_SIDE)
     parser.add_argument("--keep", type=Path, help="keep files, logs and what was answered in this folder")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # in the background of a shell the first one is ignored
+        signal.signal(number, lambda *_: sys.exit("interrupted"))
     chosen, again = (drawn(options, tag) for tag in ("", AGAIN))
     with (
         tempfile.TemporaryDirectory(prefix="ww-") as temporary,
