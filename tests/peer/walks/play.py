@@ -206,6 +206,8 @@ def prepare(stage: Stage, walks: Sequence[Walk]) -> None:
 
 def play_all(stage: Stage, walks: Sequence[Walk], side_by_side: int) -> Iterator[tuple[Walk, Played]]:
     """Play walks, so many at a time; each is told when it has come to its end, in their order."""
+    if not walks:
+        return
     prepare(stage, walks)
     with ThreadPoolExecutor(side_by_side) as pool:
         yield from zip(walks, pool.map(stage.play, walks), strict=True)
