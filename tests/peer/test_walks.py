@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.peer.walks.__main__ import AGAIN, compare, stage
 from tests.peer.walks.draw import walks
 
-SEED, WALKS, STEPS = 1, 8, 7
+SEED, WALKS, STEPS = 1, 6, 5
 
 
 def test_random_walks_come_to_the_same(kafka_address: str) -> None:

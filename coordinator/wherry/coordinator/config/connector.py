@@ -270,8 +270,7 @@ def _check_topics(report: Report) -> None:
         problem = "Must configure one of topics or topics.regex"
         report.add("topics", problem)
         report.add("topics.regex", problem)
-    else:
-        _check_dead_letters(report, topics, pattern)
+    _check_dead_letters(report, topics, pattern)
 
 
 def _check_dead_letters(report: Report, topics: list[str], pattern: str) -> None:

@@ -185,6 +185,16 @@ def test_a_password_is_hidden_in_value_and_default():
     assert (shown.value.value, shown.definition.default_value) == ("[hidden]", "[hidden]")
 
 
+def test_a_dead_letter_topic_that_is_read_is_told_beside_what_else_is_wrong_with_the_topics():
+    both = {**GOOD_SINK, "topics": "t,dead", "topics.regex": "d.*", "errors.deadletterqueue.topic.name": "dead"}
+    exclusive = "topics and topics.regex are mutually exclusive options, but both are set."
+    read = "The DLQ topic 'dead' may not be {} consumed by the connector"
+    assert errors(both, SINK) == {
+        "topics": [exclusive, read.format("included in the list of topics ('topics=[t, dead]')")],
+        "topics.regex": [exclusive, read.format("matched by the regex for the topics ('topics.regex=d.*')")],
+    }
+
+
 def test_a_sink_may_not_join_the_workers_group():
     rules = ConnectorRules(group_id="connect-cluster")
     own = {**GOOD_SINK, "consumer.override.group.id": "connect-cluster"}
