@@ -171,7 +171,7 @@ class StandardHerder:
     ) -> tuple[bool, api.ConnectorInfo]:
         self._hands.traces.follow(name)
         checked = self._catalog.check(config)
-        old = self._stores.configs.snapshot().connectors.get(name)
+        old = self._find(name)
         if old is not None and create_only:
             raise api.AlreadyExistsError(f"Connector {name} already exists")
         self._stores.configs.put_connector(name, checked, initial_state if old is None else None)
@@ -241,7 +241,7 @@ class StandardHerder:
         if shown is None:
             raise api.NotFoundError(f"No status found for connector {name}")
         # Looked up once: this is asked for every connector there is.
-        stored = self._stores.configs.snapshot().connectors.get(name)
+        stored = self._find(name)
         version = self._version(stored)
         tasks = (task_status_of(status, version) for status in self._stores.statuses.tasks(name))
         connector = api.ConnectorStatus(shown.state, shown.worker_id, shown.trace, version)
@@ -252,7 +252,7 @@ class StandardHerder:
         shown = self._stores.statuses.get(name, task)
         if shown is None:
             raise api.NotFoundError(f"No status found for task {name}-{task}")
-        return task_status_of(shown, self._version(self._stores.configs.snapshot().connectors.get(name)))
+        return task_status_of(shown, self._version(self._find(name)))
 
     def topics(self, name: str) -> list[str]:
         """Topics the connector has used."""
@@ -426,8 +426,11 @@ class StandardHerder:
 
     # ---- helpers -------------------------------------------------------------------------------------------------
 
+    def _find(self, name: str) -> StoredConnector | None:
+        return self._stores.configs.snapshot().connectors.get(name)
+
     def _stored(self, name: str, absent: str = _ABSENT) -> StoredConnector:
-        stored = self._stores.configs.snapshot().connectors.get(name)
+        stored = self._find(name)
         if stored is None:
             raise api.NotFoundError(absent.format(name))
         return stored

@@ -25,7 +25,7 @@ from wherry.coordinator.runner import Lanes
 from wherry.coordinator.spark import SparkEngine
 from wherry.coordinator.sparksettings import SparkSettings
 from wherry.coordinator.staged import StagedCommits
-from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredTopic
+from wherry.coordinator.store import ConfigStore, OffsetStore, StatusStore, StoredConnector, StoredTopic
 from wherry.coordinator.store.own_topics import OwnTopicOffsets
 from wherry.coordinator.watcher import Watcher
 
@@ -94,12 +94,12 @@ class _Stored:
 
     def config_of(self, name: str) -> dict[str, str]:
         """A connector's configuration, resolved; empty for one that is unknown."""
-        stored = self._stores.configs.snapshot().connectors.get(name)
+        stored = self._find(name)
         return {} if stored is None else self._grants.resolved(stored.config)
 
     def group_of(self, name: str) -> str:
         """Consumer group of a sink."""
-        stored = self._stores.configs.snapshot().connectors.get(name)
+        stored = self._find(name)
         return group_of(name, {} if stored is None else self._grants.read_here(stored.config))
 
     def topic_used(self, connector: str, task: int, topic: str) -> None:
@@ -109,9 +109,12 @@ class _Stored:
 
     def keep_config(self, name: str, values: Mapping[str, str]) -> None:
         """A sidecar wants configuration kept, such as a rotated token: stored, and taken up at the next start."""
-        stored = self._stores.configs.snapshot().connectors.get(name)
+        stored = self._find(name)
         if stored is not None and values:
             self._stores.configs.put_connector(name, {**stored.config, **values})
+
+    def _find(self, name: str) -> StoredConnector | None:
+        return self._stores.configs.snapshot().connectors.get(name)
 
 
 def _control(
