@@ -12,7 +12,7 @@ from wherry.coordinator.dev.kafka import EmbeddedKafka
 __all__ = ["kafka"]
 
 _HERE = Path(__file__).parent
-_WITHOUT_SERVERS = frozenset({"test_accepted.py", "test_compare.py"})
+_WITHOUT_SERVERS = frozenset({"test_accepted.py", "test_compare.py", "test_draws.py"})
 
 
 @pytest.fixture(scope="session")
