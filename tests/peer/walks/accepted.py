@@ -158,6 +158,14 @@ ACCEPTED: tuple[Accepted, ...] = (
     ),
     Accepted("validate .*plugin version missing.*", ".*", "Kafka Connect's second answer to it is an NPE."),
     Accepted(
+        ".*",
+        rf"{SHOWN}.*\.topics",
+        "A source's topic counts as used once a record for it is handed to the producer; there, once one is acknowledged.",
+        r"^\[\]$",
+        "not a topic",
+        "topic that cannot be",
+    ),
+    Accepted(
         ".*(two topics|regex of one).*",
         f"{SHOWN}.*offsets.*",
         "What was never read has no position; Kafka Connect commits those of a task's idle partitions with the others.",
