@@ -160,7 +160,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         ".*",
         rf"{SHOWN}.*\.topics",
-        "A source's topic counts as used once a record for it is handed to the producer; there, once one is acknowledged.",
+        "A topic counts as used once a record is handed to the producer; there, once one is acknowledged.",
         r"^\[\]$",
         "not a topic",
         "topic that cannot be",
