@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,11 +24,11 @@ from confluent_kafka.admin import (
 
 from wherry.contract.errors import AuthError, TransientError, WherryError
 from wherry.contract.kafka_clients import JAVA_DEFAULTS, ClientKind, translate
+from wherry.contract.leaders import await_leaders
 from wherry.contract.mirror import client_settings
 from wherry_mirror.acls import Acl
 from wherry_mirror.settings import Setting
 
-APPEAR_TIMEOUT_S = 15.0
 _DEFAULT = ConfigSource.DEFAULT_CONFIG.value
 _TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _FILE = ConfigSource.STATIC_BROKER_CONFIG.value
@@ -79,9 +78,7 @@ class Cluster:
                 raise self._error(f"create topic {topic}", error) from error
         except TimeoutError as error:
             raise self._error(f"create topic {topic}", error) from error
-        deadline = time.monotonic() + APPEAR_TIMEOUT_S
-        while topic not in self.topics() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self._await_leaders(topic, max(partitions, 1))
 
     def ensure(self, topic: str, replication: int) -> None:
         """Creates a compacted topic of one partition unless it is there, as MirrorMaker does for its own."""
@@ -94,6 +91,7 @@ class Cluster:
             self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(self._timeout_s)
         except (KafkaException, TimeoutError) as error:
             raise self._error(f"add partitions to topic {topic}", error) from error
+        self._await_leaders(topic, partitions)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, Setting]]:
         """Settings of topics that may be changed, by their names, and where they come from."""
@@ -233,6 +231,9 @@ class Cluster:
                     raise KafkaException(each.error)
         except (KafkaException, TimeoutError) as error:
             raise self._error(f"move group {group}", error) from error
+
+    def _await_leaders(self, topic: str, partitions: int) -> None:
+        await_leaders(lambda: AdminClient(self.settings("admin")), topic, partitions=partitions)
 
     @property
     def _admin(self) -> Any:

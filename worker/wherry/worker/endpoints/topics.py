@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from wherry.contract.errors import AuthError, ConfigError, TransientError, WherryError
 from wherry.contract.kafka_clients import ClientConfig
+from wherry.contract.leaders import await_leaders
 from wherry.contract.topic_creation import TopicRules
 from wherry.worker.endpoints.kafka_errors import error_of
 from wherry.worker.endpoints.kafka_logging import client_logger
@@ -39,10 +40,10 @@ class TopicCreator:
             WherryError: The broker refused, or did not answer in time.
         """
         from confluent_kafka import KafkaError, KafkaException
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import NewTopic
 
         if self._admin is None:
-            self._admin = AdminClient(dict[str, Any](self._config.values) | {"logger": client_logger("admin")})
+            self._admin = self._connected()
         if topic in self._admin.list_topics(timeout=CREATE_TIMEOUT_S).topics:
             return
         settings = self._rules.settings(topic)
@@ -56,6 +57,13 @@ class TopicCreator:
                 raise _refusal(error.args[0], topic) from error
         except TimeoutError as error:
             raise TransientError(f"Creating topic {topic} took longer than {CREATE_TIMEOUT_S:.0f} s.") from error
+        # Without an answer in time records wait for their leaders as well, only not for sure in order.
+        await_leaders(self._connected, topic)
+
+    def _connected(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(dict[str, Any](self._config.values) | {"logger": client_logger("admin")})
 
 
 def _refusal(error: Any, topic: str) -> WherryError:
