@@ -6,8 +6,8 @@ starts, ends or waits for anything itself; the clock is handed in.
 
 Calm means: nothing is moved before the load has been uneven for a whole window, in which leases and executors come and
 go by themselves; a change among executors begins the window anew; only a few leases move at once; one that was moved
-rests; and a lease moves only where that makes its executor's load less than the one it left had, so that every
-move brings all of them closer and the moving ends.
+elsewhere rests; and a lease moves only where that makes its executor's load less than the one it left had, so that
+every move brings all of them closer and the moving ends.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ SHUN_MS: Final = 60_000
 RESTING_MAX: Final = 10_000
 MOVE_MS_MAX: Final = 60_000
 """A move that has not come to an end by then is no longer waited for."""
+RETURNS_MAX: Final = 3
+"""So often in a row a task that came back to where it was is moved again without a rest. Spark takes a wish for one:
+an executor on which a task ends just then is offered the next one before all others are asked."""
 
 TaskKey = tuple[str, int]
 
@@ -50,6 +53,14 @@ class Placed:
     movable: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A task on its way: from which executor, and until when it is waited for."""
+
+    source: str
+    until_ms: int
+
+
 @dataclass(slots=True)
 class Spread:
     """All live leases by executor. Does nothing while fewer than two executors are known."""
@@ -61,9 +72,10 @@ class Spread:
     _number: int = 0
     _look_ms: int | None = None
     """When the load, uneven now, is to be evened out; None while it is even."""
-    _moving: dict[TaskKey, int] = field(default_factory=dict)
-    """Tasks on their way, and until when they are waited for."""
+    _moving: dict[TaskKey, _Move] = field(default_factory=dict)
     _resting: dict[TaskKey, int] = field(default_factory=dict)
+    _returns: dict[TaskKey, int] = field(default_factory=dict)
+    """How often in a row a task came back to where it was."""
     _shunned: dict[str, int] = field(default_factory=dict)
     """Executors that may hang, and until when they are left alone."""
 
@@ -73,6 +85,7 @@ class Spread:
         if slots != self._slots:
             self._slots = slots
             self._shunned = {each: until_ms for each, until_ms in self._shunned.items() if each in slots}
+            self._returns.clear()
             self._look_ms = None
 
     def loads(self) -> dict[str, int]:
@@ -93,7 +106,9 @@ class Spread:
         placed = self._placed.get(lease)
         if placed is None:
             return
-        self._moving.pop(placed.key, None)
+        move = self._moving.pop(placed.key, None)
+        if move is not None:
+            self._arrived(placed.key, came_back=executor == move.source)
         self._shunned.pop(executor, None)
         self._put(replace(placed, executor=executor, movable=movable))
 
@@ -112,12 +127,13 @@ class Spread:
     def rests(self, key: TaskKey) -> None:
         """Don't wait for a task that was to move: it is parked, paused or gone."""
         self._moving.pop(key, None)
+        self._returns.pop(key, None)
 
     # ---- moving ------------------------------------------------------------------------------------------------
 
     def moves(self, now_ms: int) -> list[tuple[str, TaskKey]]:
         """The leases that are to end now so that they start elsewhere; they count as on their way from here on."""
-        for key in [key for key, until_ms in self._moving.items() if until_ms <= now_ms]:
+        for key in [key for key, move in self._moving.items() if move.until_ms <= now_ms]:
             del self._moving[key]
         if self._moving:
             return []  # where these arrive decides what is still to be done
@@ -135,7 +151,7 @@ class Spread:
             placed, target = found
             shifted[placed.executor] = shifted.get(placed.executor, 0) - 1
             shifted[target] = shifted.get(target, 0) + 1
-            self._moving[placed.key] = now_ms + MOVE_MS_MAX
+            self._moving[placed.key] = _Move(placed.executor, now_ms + MOVE_MS_MAX)
             if len(self._resting) < RESTING_MAX:
                 self._resting[placed.key] = now_ms + self.times.rest_ms
             chosen.append(placed)
@@ -146,8 +162,16 @@ class Spread:
     def due_ms(self) -> int | None:
         """When `moves` may have something to say next; None if never."""
         if self._moving:
-            return min(self._moving.values())
+            return min(move.until_ms for move in self._moving.values())
         return self._look_ms
+
+    def _arrived(self, key: TaskKey, *, came_back: bool) -> None:
+        """A task that was moved in vain needn't rest: it is tried again when the load stays uneven for a window."""
+        returns = self._returns.pop(key, 0) + 1
+        if came_back and returns <= RETURNS_MAX and len(self._returns) < RESTING_MAX:
+            self._returns[key] = returns
+            self._resting.pop(key, None)
+            self._look_ms = None
 
     def _next_move(self, shifted: dict[str, int], now_ms: int) -> tuple[Placed, str] | None:
         """One lease of the fullest executor that may move, and where to; None when moving would not help."""

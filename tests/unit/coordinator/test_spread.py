@@ -7,7 +7,7 @@ import random
 import pytest
 
 from wherry.coordinator.events import Executor
-from wherry.coordinator.spread import MOVE_MS_MAX, MOVES_AT_ONCE_MAX, SHUN_MS, Spread, SpreadTimes
+from wherry.coordinator.spread import MOVE_MS_MAX, MOVES_AT_ONCE_MAX, RETURNS_MAX, SHUN_MS, Spread, SpreadTimes
 
 TIMES = SpreadTimes(window_ms=10_000, rest_ms=60_000)
 
@@ -128,6 +128,23 @@ def test_a_moved_task_rests() -> None:
     assert [key for _, key in spread.moves(30_000)] == [("d", 21)], "the one that came before is left alone"
 
 
+def test_a_task_that_spark_put_back_is_tried_again_without_a_rest_and_not_for_ever() -> None:
+    spread = spread_over("a", "b")
+    for number in range(3):
+        run(spread, f"l{number}", "a", movable=number == 0)
+    now_ms = 0
+    spread.moves(now_ms)
+    for attempt in range(RETURNS_MAX + 1):
+        now_ms += TIMES.window_ms
+        ((lease, key),) = spread.moves(now_ms)
+        spread.over(lease)
+        assert spread.launch(f"m{attempt}", key, now_ms) == "b"
+        spread.opened(f"m{attempt}", "a", movable=True)
+        assert spread.moves(now_ms) == [], "not before another window"
+    assert spread.moves(now_ms + TIMES.window_ms) == [], "it rests"
+    assert [key for _, key in spread.moves(now_ms + TIMES.rest_ms + TIMES.window_ms)] == [("c", 0)]
+
+
 def test_a_task_that_comes_to_rest_instead_is_not_waited_for() -> None:
     spread = uneven()
     spread.moves(0)
@@ -179,6 +196,7 @@ class Cluster:
         self.where: dict[str, str] = {}
         self.keys: dict[str, tuple[str, int]] = {}
         self.moved_ms: dict[tuple[str, int], int] = {}
+        """When tasks were moved, of those that came elsewhere."""
         self.disturbed_ms = 0
         self.now_ms = 0
         self.leases = 0
@@ -225,9 +243,11 @@ class Cluster:
         for lease, key in moves:
             assert self.now_ms - self.disturbed_ms >= TIMES.window_ms, "executors have changed a moment ago"
             assert self.now_ms - self.moved_ms.get(key, -TIMES.rest_ms) >= TIMES.rest_ms, f"{key} has just been moved"
-            self.moved_ms[key] = self.now_ms
+            source = self.where[lease]
             self.end(lease)
             self.start(key)
+            if self.where[f"l{self.leases}"] != source:
+                self.moved_ms[key] = self.now_ms
         return len(moves)
 
     def difference(self) -> int:
