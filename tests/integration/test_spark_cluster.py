@@ -61,7 +61,10 @@ class Site:
         return max(moved.values())
 
     def until(self, true: Callable[[], bool], seconds: float, what: str) -> None:
-        assert eventually(true, seconds), f"waited {seconds:g} s in vain until {what}\n{self.worker.log_tail()}"
+        if not eventually(true, seconds):
+            executors, leases = self.cluster.executors(), self.worker.rest.get("/wherry/v1/leases")["leases"]
+            told = f"executors: {executors}\nleases: {leases}\n{self.worker.log_tail()}"
+            pytest.fail(f"waited {seconds:g} s in vain until {what}\n{told}")
 
 
 def _parent_of(pid: int) -> int:

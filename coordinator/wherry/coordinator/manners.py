@@ -18,6 +18,8 @@ from wherry.coordinator.lease import LeaseTimes
 from wherry.coordinator.sparksettings import SparkSettings
 from wherry.coordinator.spread import SpreadTimes
 
+WINDOWS_OF_REST: Final = 10
+REST_MS_MIN: Final = 10_000
 STARTS_MIN: Final = 4
 STARTS_PER_CORE: Final = 2
 STOP_MS_MIN: Final = 5_000
@@ -73,8 +75,9 @@ def starts_max(worker: WorkerConfig) -> int:
 
 
 def spread_times(worker: WorkerConfig) -> SpreadTimes:
-    """How calmly leases are moved between executors."""
-    return SpreadTimes(window_ms=int(worker.parsed["wherry.rebalance.window.ms"]))
+    """How calmly leases are moved between executors: a task that was moved stays for ten windows, and ten seconds."""
+    window_ms = int(worker.parsed["wherry.rebalance.window.ms"])
+    return SpreadTimes(window_ms, max(WINDOWS_OF_REST * window_ms, REST_MS_MIN))
 
 
 def spark_settings(worker: WorkerConfig, run_directory: Path, fallback_host: str) -> SparkSettings:

@@ -91,6 +91,11 @@ def test_the_window_before_leases_move_is_the_one_given() -> None:
     assert spread_times(worker(rebalance_window_ms="500")).window_ms == 500
 
 
+def test_what_was_moved_stays_for_ten_windows_and_ten_seconds() -> None:
+    found = [spread_times(worker(rebalance_window_ms=ms)).rest_ms for ms in ("0", "500", "3000", "30000")]
+    assert found == [10_000, 10_000, 30_000, 300_000]
+
+
 def test_restarts_are_as_the_worker_says() -> None:
     given = worker(
         restart_enabled="false",
