@@ -88,7 +88,7 @@ class Grants:
     def reads_from_start(self, spec: ConnectorSpec) -> bool:
         """Whether a sink reads what was written before it was made."""
         worker = self._worker.values.get(f"consumer.{_RESET}", "earliest")
-        return self.read_here(spec.config).get(f"consumer.override.{_RESET}", worker).strip() == "earliest"
+        return spec.config.get(f"consumer.override.{_RESET}", worker).strip() == "earliest"
 
     def check_topic_creation(self, spec: ConnectorSpec) -> None:
         """Refuse a source whose `topic.creation.*` can't be: not when it is written, but before it starts.

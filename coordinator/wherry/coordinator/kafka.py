@@ -15,13 +15,11 @@ from typing import Any, Final, TypeVar
 
 from wherry.contract.errors import AuthError, ConfigError, ErrorClass, TransientError, WherryError, error_for
 from wherry.contract.kafka_security import refusal_remedy
+from wherry.contract.leaders import REQUEST_TIMEOUT_S
 from wherry.contract.position import TopicPartition
 from wherry.coordinator.coalesce import Coalesced
 
 CALL_TIMEOUT_S: Final = 10.0
-REQUEST_TIMEOUT_S: Final = 3600.0
-"""Never reached: we stop waiting earlier and leave the client. When one of librdkafka's own deadlines passes instead,
-and the broker comes back, its late answer aborts the process (`eonce->refcnt > 0`)."""
 CONSUMERS_MAX: Final = 8
 GROUPS_READY_S: Final = 5.0
 GROUPS_RETRY_S: Final = 0.2

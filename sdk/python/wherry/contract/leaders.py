@@ -13,7 +13,8 @@ from typing import Any, Final
 
 LEADERS_WAIT_S: Final = 15.0
 REQUEST_TIMEOUT_S: Final = 3600.0
-"""Never reached: we stop waiting earlier. When one of librdkafka's own deadlines passes, a late answer aborts."""
+"""Never reached: we stop waiting earlier and leave the client. When one of librdkafka's own deadlines passes instead,
+and the broker comes back, its late answer aborts the process (`eonce->refcnt > 0`)."""
 _AGAIN_S: Final = 0.1
 
 
